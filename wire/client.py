@@ -1,0 +1,243 @@
+"""How one process calls another: one pooled aiohttp session, deadlines, and which failures may be tried again.
+
+Who retries what is fixed: a call is repeated when no connection was made, so that it cannot have been received; a call that the other
+side answers alike however often it comes (`Retry.REPLAY`) is repeated after a lost reply too. Nothing is repeated after a time-out.
+"""
+
+import asyncio
+import enum
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+from yarl import URL
+
+from wire import strict_json
+from wire.deadline import HEADER, Deadline
+from wire.errors import TriviumError
+
+ATTEMPTS = 5  # per call, where it may be repeated at all
+FIRST_WAIT_S = 0.1  # before the second try; doubles each time, with jitter
+LONGEST_WAIT_S = 2.0
+CONNECT_S = 10.0  # a connection on a cluster takes milliseconds; past this the host is not there
+KEEP_ALIVE_S = 4.0  # below every server's own (uvicorn: 5 s), so that a call is never sent into a closing socket
+QUOTED_CHARACTERS = 200  # of an answer, in a message
+CACHED_URLS = 4096
+
+
+class Retry(enum.Enum):
+    """Which failures of a call may be tried again."""
+
+    NEVER = 0
+    CONNECT = 1
+    """Only when no connection was made."""
+    REPLAY = 2
+    """Also when the reply was lost: the other side answers a repeat from memory."""
+
+
+class CallError(TriviumError):
+    """A call got no answer."""
+
+    def __init__(self, message: str, server: str) -> None:
+        super().__init__(message)
+        self.server = server
+
+
+class Unreachable(CallError):
+    """No connection could be made; the call was not received."""
+
+    status, code = 502, "unreachable"
+
+
+class ConnectionLost(CallError):
+    """The connection broke after the call was sent; it may have been received."""
+
+    status, code = 502, "connection_lost"
+
+
+class TimedOut(CallError):
+    """No answer within the deadline; the call may have been received."""
+
+    status, code = 504, "timed_out"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer, whatever its status."""
+
+    server: str
+    path: str
+    status: int
+    body: bytes
+    headers: Mapping[str, str]
+    """Case-insensitive; several `Set-Cookie` lines are in `cookies`."""
+    cookies: Mapping[str, str]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the status is below 400."""
+        return self.status < 400
+
+    def quote(self) -> str:
+        """`server answered 503 to /path: …`, with the server's own message where it gave one."""
+        return f"{self.server} answered {self.status} to {self.path}: {self.message() or 'no body'}"
+
+    def message(self) -> str:
+        """The sentence in the body: `error.message`, `error`, `detail`, or the first characters of it."""
+        error = self._error()
+        if isinstance(error, dict) and isinstance(error.get("message"), str):
+            return str(error["message"])[: QUOTED_CHARACTERS * 5]
+        if isinstance(error, str):
+            return error[: QUOTED_CHARACTERS * 5]
+        return self.body[: QUOTED_CHARACTERS * 4].decode(errors="replace")[:QUOTED_CHARACTERS]
+
+    def code(self) -> str | None:
+        """`error.code` of the body, where there is one."""
+        error = self._error()
+        code = error.get("code") if isinstance(error, dict) else None
+        return code if isinstance(code, str) else None
+
+    def _error(self) -> object:
+        try:
+            body = strict_json.loads(self.body)
+        except strict_json.JSONError:
+            return None
+        return body.get("error", body.get("detail")) if isinstance(body, dict) else None
+
+
+class Client:
+    """Posts to servers by their config name (`resources_server`), not by address.
+
+    Use as an async context manager. Cookies are the caller's to pass on: rollouts share the connection pool and must not share a
+    session. Proxies of the process's environment are never used.
+
+    Args:
+        addresses: Server name to base URL; may be changed while in use.
+        token: The stack's bearer token, sent with every call.
+        connections: At most so many at once; further calls wait for a free one.
+    """
+
+    def __init__(self, addresses: Mapping[str, str], *, token: str | None = None, connections: int = 4096) -> None:
+        self.addresses = dict(addresses)
+        self._authorization = {"Authorization": f"Bearer {token}"} if token else {}
+        self._connections = connections
+        self._urls: dict[tuple[str, str], URL] = {}
+
+    async def __aenter__(self) -> Self:
+        self._http = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self._connections, keepalive_timeout=KEEP_ALIVE_S, ttl_dns_cache=60),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
+            auto_decompress=True,
+            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
+            headers={"Content-Type": "application/json", **self._authorization},
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._http.close()
+
+    async def post(
+        self,
+        server: str,
+        path: str,
+        body: bytes,
+        headers: Mapping[str, str] | None = None,
+        *,
+        deadline: Deadline,
+        retry: Retry = Retry.CONNECT,
+    ) -> Reply:
+        """POST JSON text and read the whole answer.
+
+        `X-Budget-S` is set from the deadline. An HTTP error status is an answer, not an exception.
+
+        Raises:
+            Unreachable: no connection within the tries and the deadline.
+            ConnectionLost: the connection broke after the call was sent (with `REPLAY`: at every try).
+            TimedOut: the deadline passed.
+        """
+        return await self._call("POST", server, path, body, headers, deadline, retry)
+
+    async def get(
+        self, server: str, path: str, *, deadline: Deadline, headers: Mapping[str, str] | None = None
+    ) -> Reply:
+        """GET, which may always be repeated. Raises as `post`."""
+        return await self._call("GET", server, path, None, headers, deadline, Retry.REPLAY)
+
+    async def _call(
+        self,
+        method: str,
+        server: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str] | None,
+        deadline: Deadline,
+        retry: Retry,
+    ) -> Reply:
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return await self._once(method, server, path, body, headers, deadline)
+            except (Unreachable, ConnectionLost) as error:
+                again = retry is Retry.REPLAY or (retry is Retry.CONNECT and isinstance(error, Unreachable))
+                wait = _wait_s(attempt)
+                if not again or attempt == ATTEMPTS or deadline.left() <= wait:
+                    raise
+                await asyncio.sleep(wait)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _once(
+        self,
+        method: str,
+        server: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str] | None,
+        deadline: Deadline,
+    ) -> Reply:
+        left = deadline.left()
+        if left <= 0:
+            raise TimedOut(f"{server} was not asked for {path}: no time is left", server)
+        url = self._url(server, path)
+        sent = {**headers, HEADER: f"{left:.3f}"} if headers else {HEADER: f"{left:.3f}"}
+        timeout = aiohttp.ClientTimeout(total=left, sock_connect=CONNECT_S)
+        try:
+            async with self._http.request(
+                method, url, data=body, headers=sent, timeout=timeout, allow_redirects=False
+            ) as answer:
+                content = await answer.read()
+                cookies = {key: each.value for key, each in answer.cookies.items()} if answer.cookies else {}
+                return Reply(server, path, answer.status, content, answer.headers, cookies)
+        except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
+            raise Unreachable(f"{server} at {url}: no connection ({_cause(error)})", server) from error
+        except aiohttp.ConnectionTimeoutError as error:
+            raise Unreachable(
+                f"{server} at {url}: no connection within {min(left, CONNECT_S):.1f} s", server
+            ) from error
+        except TimeoutError as error:
+            raise TimedOut(f"{server} at {url}: no answer within {left:.1f} s", server) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise ConnectionLost(f"{server} at {url}: the connection broke ({_cause(error)})", server) from error
+
+    def _url(self, server: str, path: str) -> URL:
+        base = self.addresses[server]
+        key = (base, path)
+        url = self._urls.get(key)
+        if url is None:
+            if len(self._urls) >= CACHED_URLS:
+                self._urls.clear()
+            url = self._urls[key] = URL(base.rstrip("/") + path)
+        return url
+
+
+def _wait_s(attempt: int) -> float:
+    longest = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** (attempt - 1))
+    return random.uniform(FIRST_WAIT_S / 2, longest)
+
+
+def _cause(error: BaseException) -> str:
+    return str(error) or type(error).__name__
