@@ -1,0 +1,103 @@
+"""Configuration: three layers, and every mistake told at once with its file and path."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel, ConfigDict
+
+from wire import config
+from wire.errors import UsageError
+
+
+class Agent(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    max_steps: int = 20
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    base_url: str = ""
+    api_key: str | None = None
+    headers: dict[str, str] = {}
+
+
+SECTIONS: dict[str, type[BaseModel]] = {"agent_server": Agent, "model_interface": Model}
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_later_layers_win(tmp_path: Path) -> None:
+    """base < file < command line."""
+    write(tmp_path, "mine.yaml", "agent_server: {max_steps: 1}\nmodel_interface: {base_url: http://a, api_key: k}\n")
+    path = write(tmp_path, "run.yaml", "extends: mine.yaml\nagent_server: {max_steps: 2}\n")
+    loaded = config.load(path, ["model_interface.base_url=http://b"], SECTIONS)
+    assert loaded.section("agent_server", Agent).max_steps == 2
+    assert loaded.section("model_interface", Model) == Model(base_url="http://b", api_key="k")
+
+
+def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+    """Unknown key, wrong kind, undefined reference, unset variable, unknown section: one message, five lines."""
+    path = write(
+        tmp_path,
+        "bad.yaml",
+        "agent_server: {max_step: 9, max_steps: many}\n"
+        "model_interface: {base_url: '${policy_base_url}', api_key: '${oc.env:TRIVIUM_NOT_SET}'}\n"
+        "agentserver: {}\n",
+    )
+    with pytest.raises(UsageError) as caught:
+        config.load(path, [], SECTIONS)
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 5, lines
+    assert all("bad.yaml" in line for line in lines)
+    for words in ("did you mean 'max_steps'", "agent_server.max_steps is 'many'", "policy_base_url", "TRIVIUM_NOT_SET"):
+        assert any(words in line for line in lines)
+
+
+def test_a_misspelt_override_is_refused(tmp_path: Path) -> None:
+    """A setting that would silently not apply is worse than an error."""
+    path = write(tmp_path, "ok.yaml", "agent_server: {max_steps: 3}\n")
+    with pytest.raises(UsageError, match=r"command line: .*'agent_server.max_stps' \(did you mean 'max_steps'\?\)"):
+        config.load(path, ["agent_server.max_stps=3"], SECTIONS)
+
+
+def test_a_yaml_error_names_the_line(tmp_path: Path) -> None:
+    """A person needs file and line."""
+    with pytest.raises(UsageError, match=r"torn\.yaml:\d"):
+        config.load(write(tmp_path, "torn.yaml", "a: 1\nb: [1\n"), [], SECTIONS)
+
+
+def test_files_that_extend_each_other_are_refused(tmp_path: Path) -> None:
+    """A circle ends."""
+    write(tmp_path, "a.yaml", "extends: b.yaml\n")
+    with pytest.raises(UsageError, match="circle"):
+        config.load(write(tmp_path, "b.yaml", "extends: a.yaml\n"), [], SECTIONS)
+
+
+def test_an_unknown_config_is_said_to_be_missing() -> None:
+    """One line, the bundled ones listed."""
+    with pytest.raises(UsageError, match=r"there is no config 'nope\.yaml'"):
+        config.load("nope.yaml", [], SECTIONS)
+
+
+def test_secrets_are_masked() -> None:
+    """Keys, headers and passwords inside URLs; token counts and bounds are not secrets."""
+    shown = config.masked(
+        {
+            "api_key": "sk-1",
+            "headers": {"X": "y"},
+            "url": "postgresql://u:pw@h/db",
+            "token_ids": "auto",
+            "max_output_tokens": 5,
+        }
+    )
+    assert shown == {
+        "api_key": "***",
+        "headers": {"X": "***"},
+        "url": "postgresql://u:***@h/db",
+        "token_ids": "auto",
+        "max_output_tokens": 5,
+    }
