@@ -1,0 +1,57 @@
+"""The `resources_server` section of the config: which world, where, and its bounds."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class SessionsSettings(BaseModel):
+    """Where sessions live, for how long and how many."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    url: str = "memory"
+    """`memory`, or a SQLAlchemy URL (`sqlite:///sessions.db`, `postgresql://user:password@host/name`): sessions that outlive the
+    process and that several workers may share."""
+    ttl_s: float = Field(3600.0, gt=0)
+    """A session that nobody used for so long is closed; one with a call in progress is not."""
+    max: int = Field(20_000, gt=0)
+    """Open sessions; a seed beyond it is answered 503."""
+    max_bytes: int = Field(4 * 2**30, gt=0)
+    """Held for open sessions: rows, calls and remembered replies as they came; a seed beyond it is answered 503."""
+
+
+class ResourcesServerSettings(BaseModel):
+    """The section `resources_server`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    environment: str | None = None
+    """A bundled one's name (`counter`) or `my_package.world:MyWorld`. Needed, unless `environments` names several."""
+    options: dict[str, Any] = {}
+    """What the environment's class takes as its `Options`."""
+    host: str = "127.0.0.1"
+    """Address to bind."""
+    port: int = Field(0, ge=0, le=65535)
+    """Port to bind; 0 is any free one."""
+    url: str | None = None
+    """Where others reach this server; by default host and port."""
+    workers: int = Field(1, ge=1)
+    """Processes that share the port; more than one needs `sessions.url` to be a database."""
+    tool_timeout_s: float = Field(60.0, gt=0)
+    """For one tool call; then `tool_timeout`."""
+    verify_timeout_s: float = Field(120.0, gt=0)
+    """For one verdict; then `verifier_timeout`."""
+    verify_in_process: bool = False
+    """Verify in processes of their own, so that a verdict that never ends can be stopped; costs a start per process."""
+    verify_processes: int = Field(2, ge=1)
+    """How many such processes at most."""
+    seed_timeout_s: float = Field(60.0, gt=0)
+    """For putting a world in its first state; then `session_seed_failed`."""
+    max_output_bytes: int = Field(100_000, ge=200)
+    """Of one tool's output; the rest is cut off, with a mark that says so."""
+    threads: int = Field(32, ge=1)
+    """For sync tools, seed and verify of environments that may block; as many may in addition be stuck past their time-out."""
+    sessions: SessionsSettings = SessionsSettings()
+    solutions: bool = False
+    """Serve `/solution`, each task's own reference solution; the `reference` backend sets it."""
