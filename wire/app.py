@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import hmac
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -279,9 +279,12 @@ async def _send(reply: HotReply | StreamReply, send: Send) -> None:
         return
     headers = [(b"content-type", reply.content_type), (b"cache-control", b"no-store"), *reply.headers]
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-    async with contextlib.aclosing(reply.chunks) as chunks:  # type: ignore[type-var]  # an async generator
-        async for chunk in chunks:
+    try:
+        async for chunk in reply.chunks:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    finally:
+        if isinstance(reply.chunks, AsyncGenerator):
+            await reply.chunks.aclose()
     await send({"type": "http.response.body", "body": b""})
 
 
