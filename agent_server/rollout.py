@@ -1,0 +1,187 @@
+"""One rollout: seed the world, let the agent act, ask for the verdict, close the world whatever happened."""
+
+import asyncio
+import logging
+from typing import Any
+
+from pydantic import ValidationError
+
+from agent_server import failures, line
+from agent_server.agent import Agent, Episode
+from agent_server.episode import Transcript
+from agent_server.session import Session
+from agent_server.toolbox import Toolbox
+from agent_server.world import World
+from wire import strict_json
+from wire.client import CallError, Client, Reply, Retry
+from wire.deadline import Deadline
+from wire.errors import Failed
+from wire.rollout import Seeded
+
+CLOSE_S = 5.0  # for the world to be closed, also when no time is left
+VERIFY_SHARE = 0.2  # of the budget, kept for the verdict where a world wants one on time-out
+VERIFY_RESERVE_S = 30.0  # the most that is kept
+
+log = logging.getLogger(__name__)
+
+
+class Rollout:
+    """One row's way through the three servers.
+
+    Args:
+        client: Shared; knows `model_interface` and the resources server.
+        agent: Plays the episode.
+        agent_name: For the line.
+        row: The data set row, flat.
+        world: The resources server under this rollout's session id.
+        deadline: Of the whole rollout, the verdict included.
+    """
+
+    def __init__(
+        self, client: Client, agent: Agent, agent_name: str, row: dict[str, Any], world: World, deadline: Deadline
+    ) -> None:
+        self._client = client
+        self._agent = agent
+        self._agent_name = agent_name
+        self._row = row
+        self._world = world
+        self._deadline = deadline
+        self._transcript: Transcript | None = None
+        self._environment: dict[str, Any] | None = None
+
+    async def run(self) -> dict[str, Any]:
+        """The rollout line: scored, or with the failure that left it without a verdict."""
+        try:
+            return await self._scored()
+        except Failed as error:
+            return line.failed(self._row, error, self._transcript, self._facts())
+        finally:
+            await close(self._world)
+
+    async def play(self) -> Episode:
+        """The episode alone, without a verdict. Raises `Failed` as it comes."""
+        try:
+            return await self._episode(await self._seed())
+        finally:
+            await close(self._world)
+
+    async def _scored(self) -> dict[str, Any]:
+        seeded = await self._seed()
+        episode = await self._episode(seeded)
+        verified = await self._verify(episode)
+        return line.scored(self._row, verified, episode, self._facts())
+
+    def _facts(self) -> dict[str, Any]:
+        return line.facts(self._row, self._agent_name, self._environment, self._transcript)
+
+    async def _seed(self) -> dict[str, Any]:
+        try:
+            reply = await self._world.post(
+                "/seed_session", strict_json.dumps(self._row), self._deadline, retry=Retry.REPLAY
+            )
+        except CallError as error:
+            raise failures.no_answer("session", error, self._deadline) from error
+        if not reply.ok:
+            raise failures.seed_answer(reply)
+        return _object(reply, "session_seed_failed")
+
+    async def _episode(self, seeded: dict[str, Any]) -> Episode:
+        params = self._row["responses_create_params"]
+        told = _seeded(seeded)
+        declared = seeded.get("tools")
+        toolbox = Toolbox(declared, params.get("tools"), told.parallel_tools)
+        self._environment = told.environment.model_dump() if told.environment else None
+        deadline = _to_act(self._deadline) if told.score_on_timeout else self._deadline
+        session = Session(
+            self._client,
+            self._world.session_id,
+            deadline,
+            toolbox,
+            world=self._world,
+            remembers_calls=told.remembers_calls,
+            observation=told.observation,
+        )
+        self._transcript = session.transcript
+        try:
+            return await act(self._agent, params, session)
+        except Failed as error:
+            if error.kind == "timeout" and told.score_on_timeout:
+                return session.transcript.episode("deadline")
+            raise
+
+    async def _verify(self, episode: Episode) -> dict[str, Any]:
+        body = strict_json.dumps({**self._row, "response": episode.response})
+        try:
+            reply = await self._world.post("/verify", body, self._deadline, retry=Retry.REPLAY)
+        except CallError as error:
+            raise failures.no_answer("verify", error, self._deadline) from error
+        if not reply.ok:
+            raise failures.verify_answer(reply)
+        return _object(reply, "verifier_error")
+
+
+async def act(agent: Agent, params: dict[str, Any], session: Session) -> Episode:
+    """Let the agent play within the session's deadline.
+
+    Raises:
+        Failed: `timeout` when the time is up, `agent_error` for a fault of the agent's own code, else as the agent says.
+    """
+    request = {key: value for key, value in params.items() if key not in ("stream", "previous_response_id")}
+    if session.toolbox.definitions:
+        request["tools"] = session.toolbox.definitions
+    try:
+        async with asyncio.timeout(session.deadline.left()):
+            return await agent.run(request, session)
+    except TimeoutError as error:
+        raise Failed("timeout", f"the rollout's time was up after {len(session.transcript.steps)} steps") from error
+    except (Failed, asyncio.CancelledError):
+        raise
+    except Exception as error:  # an agent is a plug-in: its faults are this rollout's, never the server's
+        log.exception("agent %s failed", type(agent).__name__)
+        raise Failed("agent_error", f"{type(agent).__name__}: {type(error).__name__}: {error}") from error
+
+
+async def close(world: World) -> None:
+    """Free the world's session; also when the caller has gone, and never for longer than `CLOSE_S`."""
+    closing = asyncio.ensure_future(_close(world))
+    try:
+        await asyncio.shield(closing)
+    except asyncio.CancelledError:
+        await asyncio.wait([closing])
+        raise
+
+
+async def _close(world: World) -> None:
+    try:
+        reply = await world.post("/close_session", b"{}", Deadline(CLOSE_S), retry=Retry.REPLAY)
+    except CallError as error:
+        log.warning("session was not closed: %s", error)
+        return
+    if not reply.ok and reply.status not in (404, 410):
+        log.warning("session was not closed: %s", reply.quote())
+
+
+def _to_act(whole: Deadline) -> Deadline:
+    """The agent's part of the budget in a world that wants a verdict when the time is up."""
+    left = whole.left()
+    return Deadline(left - min(VERIFY_RESERVE_S, left * VERIFY_SHARE))
+
+
+def _object(reply: Reply, kind: str) -> dict[str, Any]:
+    try:
+        value = strict_json.loads(reply.body)
+    except strict_json.JSONError as error:
+        raise Failed(kind, f"{reply.server} answered {reply.path} with no JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise Failed(kind, f"{reply.server} answered {reply.path} with a {type(value).__name__}, not an object")
+    return value
+
+
+def _seeded(seeded: dict[str, Any]) -> Seeded:
+    """The seed reply; servers that are not ours say less, and what they say in other forms is not read."""
+    try:
+        return Seeded.model_validate({"session_id": "", **seeded})
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise Failed("session_seed_failed", f"/seed_session answered with a bad {where}: {first['msg']}") from error
