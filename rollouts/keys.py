@@ -1,0 +1,117 @@
+"""Which rollouts there are and how each stands: a few bytes per rollout, whatever the size of its lines.
+
+A rollout's identity is assigned: (task, sample). Samples below a task's group size are its repeats; those above are extra ones that a
+group policy may start.
+"""
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from wire.errors import KINDS
+
+NEW, OK, WAITING, SPENT, PERMANENT = range(5)
+"""Never ended; has a verdict; failed and may be tried again; failed and will not be tried again in this run, for want of attempts; failed
+for a cause that does not pass."""
+
+_KIND_NAMES = (*KINDS, "other")
+MOST_ATTEMPTS = 255  # counted; a byte
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The rollouts of one group, or of many, as the sum rollouts + failures + not run = tasks x repeats counts them."""
+
+    ok: int = 0
+    failed: int = 0
+    missing: int = 0
+    extra: int = 0  # ended beyond what was asked for: hedged, or replaced members; apart from the sum
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(
+            self.ok + other.ok, self.failed + other.failed, self.missing + other.missing, self.extra + other.extra
+        )
+
+
+class Keys:
+    """State, attempts, last failure kind and reward of every rollout of a run.
+
+    Args:
+        tasks: Task indices are below this.
+        samples: Sample indices are below this: the largest group size and the extra samples.
+        rewards: Keep each reward as well, for records of groups.
+    """
+
+    def __init__(self, tasks: int, samples: int, *, rewards: bool) -> None:
+        self.tasks, self.samples = tasks, samples
+        self._state = bytearray(tasks * samples)
+        self._attempts = bytearray(tasks * samples)
+        self._kind = bytearray(tasks * samples)
+        self._over_long = bytearray(tasks * samples if rewards else 0)
+        self._rewards = array("d", bytes(8 * tasks * samples if rewards else 0))
+
+    def __contains__(self, key: tuple[int, int]) -> bool:
+        return 0 <= key[0] < self.tasks and 0 <= key[1] < self.samples
+
+    def state(self, task: int, sample: int) -> int:
+        """One of the five states."""
+        return self._state[task * self.samples + sample]
+
+    def attempts(self, task: int, sample: int) -> int:
+        """How many attempts failed."""
+        return self._attempts[task * self.samples + sample]
+
+    def reward(self, task: int, sample: int) -> float:
+        """Of a rollout with a verdict; only where rewards are kept."""
+        return self._rewards[task * self.samples + sample]
+
+    def over_long(self, task: int, sample: int) -> bool:
+        """Whether a rollout with a verdict was cut off for its length; only where rewards are kept."""
+        return bool(self._over_long[task * self.samples + sample])
+
+    def kind(self, task: int, sample: int) -> str:
+        """Failure kind of the last failed attempt."""
+        return _KIND_NAMES[self._kind[task * self.samples + sample]]
+
+    def succeed(self, task: int, sample: int, reward: float, *, over_long: bool = False) -> None:
+        """It has a verdict: for good."""
+        at = task * self.samples + sample
+        self._state[at] = OK
+        if self._rewards:
+            self._rewards[at] = reward
+            self._over_long[at] = over_long
+
+    def fail(self, task: int, sample: int, kind: str, state: int) -> None:
+        """Another attempt failed; a verdict that is there already stays."""
+        at = task * self.samples + sample
+        self._attempts[at] = min(MOST_ATTEMPTS, self._attempts[at] + 1)
+        if self._state[at] != OK:
+            self._state[at] = state
+            self._kind[at] = _KIND_NAMES.index(kind) if kind in KINDS else len(KINDS)
+
+    def settle(self, attempts: int, *, retry_permanent: bool) -> None:
+        """Decide, at the start of a run, which failed rollouts have another attempt left."""
+        for at, state in enumerate(self._state):
+            if state in (WAITING, SPENT, PERMANENT):
+                if state == PERMANENT and not retry_permanent:
+                    continue
+                self._state[at] = SPENT if self._attempts[at] >= attempts else WAITING
+
+    def group(self, task: int) -> bytes:
+        """The states of a task's samples, one byte each."""
+        return bytes(self._state[task * self.samples : (task + 1) * self.samples])
+
+    def counts(self, task: int, size: int) -> Counts:
+        """How a group of `size` stands."""
+        states = self.group(task)
+        valid, new = states.count(OK), states.count(NEW)
+        failed = len(states) - valid - new
+        ok = min(valid, size)
+        counted = min(failed, size - ok)
+        return Counts(ok, counted, size - ok - counted, valid - ok + failed - counted)
+
+    def failed_kinds(self, task: int) -> Iterator[str]:
+        """The last failure kind of each sample that failed and has no verdict."""
+        for sample, state in enumerate(self.group(task)):
+            if state in (WAITING, SPENT, PERMANENT):
+                yield self.kind(task, sample)
