@@ -101,9 +101,9 @@ class Keys:
         """The states of a task's samples, one byte each."""
         return bytes(self._state[task * self.samples : (task + 1) * self.samples])
 
-    def counts(self, task: int, size: int) -> Counts:
-        """How a group of `size` stands."""
-        states = self.group(task)
+    def counts(self, task: int, size: int, extra: int) -> Counts:
+        """How a group of `size`, for which `extra` samples more may stand in, has come out."""
+        states = self.group(task)[: size + extra]
         valid, new = states.count(OK), states.count(NEW)
         failed = len(states) - valid - new
         ok = min(valid, size)
