@@ -174,10 +174,8 @@ def items(
         return wrong(note)
     got = split(said, several=len(expected) != 1)
     same = _same_item(kind, options)
-    if ordered:
-        hits = sum(same(each, wanted) for each, wanted in zip(got, expected, strict=False))
-    else:
-        hits = _pairs(got, list(expected), same)
+    aligned = zip(got, expected, strict=False)
+    hits = sum(same(*pair) for pair in aligned) if ordered else _pairs(got, list(expected), same)
     if hits == len(got) == len(expected):
         return right()
     reason = f"{hits} of {len(expected)} expected items among {len(got)}"

@@ -36,9 +36,9 @@ def option_of(said: str, options: Mapping[str, str]) -> str | None:
             return label
     both = re.match(r"[(\[]?(\w{1,3})[)\].:,-]+\s*(.+)$", text, re.S)
     if both:
-        label = option_of(both.group(1), dict.fromkeys(options, ""))
-        if named and form.of(both.group(2).rstrip(".")) == form.of(options[label].rstrip(".")):
-            return label
+        named = option_of(both.group(1), dict.fromkeys(options, ""))
+        if named and form.of(both.group(2).rstrip(".")) == form.of(options[named].rstrip(".")):
+            return named
     return None
 
 
