@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 class Answer:
     """What a model server said to one call, after the retries."""
 
-    value: Any  # the body as `read` made it
+    value: Any  # the body as `parse` and `make` made it
     raw: bytes
     attempts: int  # tries it took, the last included
     model_s: float  # seconds of the last try, from sending to the whole body
@@ -107,7 +107,8 @@ class Upstream:
         *,
         deadline: Deadline,
         pin: str | None = None,
-        read: Callable[[bytes], Any] = strict_json.loads,
+        parse: Callable[[bytes], Any] = strict_json.loads,
+        make: Callable[[Any], Any] | None = None,
         method: str = "POST",
     ) -> Answer:
         """The server's answer to one call.
@@ -117,7 +118,8 @@ class Upstream:
             body: JSON text, sent as it is.
             deadline: When the caller stops waiting; no try and no pause reaches past it.
             pin: The rollout, for replica affinity.
-            read: Makes the value of the body; raises JSONError for one that is none.
+            parse: The JSON value of the body; raises JSONError where it is none.
+            make: What the caller wants of that value; a `Failed` it raises is tried again like an unreadable body.
             method: `GET` for the few routes that are asked that way.
 
         Raises:
@@ -129,7 +131,7 @@ class Upstream:
         while True:
             endpoint = self.endpoints.pick(pin, failed_at)
             try:
-                value, raw, seconds = await self._once(method, endpoint, path, body, deadline, read)
+                value, raw, seconds = await self._once(method, endpoint, path, body, deadline, parse, make)
                 return Answer(value, raw, tries, seconds, endpoint.url)
             except _Fault as fault:
                 if fault.free and free:
@@ -168,7 +170,14 @@ class Upstream:
                 endpoint.limiter.release()
 
     async def _once(
-        self, method: str, endpoint: Endpoint, path: str, body: bytes, deadline: Deadline, read: Callable[[bytes], Any]
+        self,
+        method: str,
+        endpoint: Endpoint,
+        path: str,
+        body: bytes,
+        deadline: Deadline,
+        parse: Callable[[bytes], Any],
+        make: Callable[[Any], Any] | None,
     ) -> tuple[Any, bytes, float]:
         await self._place(endpoint, deadline)
         sent_at = time.monotonic()
@@ -189,7 +198,7 @@ class Upstream:
         raw = chunks[0] if len(chunks) == 1 else b"".join(chunks)
         if answer.status != 200:
             self._bad_status(endpoint, answer.status, answer.headers, raw, sent_at)
-        return self._value(endpoint, raw, read), raw, time.monotonic() - sent_at
+        return self._value(endpoint, raw, parse, make), raw, time.monotonic() - sent_at
 
     async def _open(self, endpoint: Endpoint, path: str, body: bytes, deadline: Deadline) -> aiohttp.ClientResponse:
         sent_at = time.monotonic()
@@ -259,10 +268,12 @@ class Upstream:
         self.metrics.count("upstream_retries", kind=failure.kind)
         await asyncio.sleep(wait)
 
-    def _value(self, endpoint: Endpoint, raw: bytes, read: Callable[[bytes], Any]) -> Any:
+    def _value(
+        self, endpoint: Endpoint, raw: bytes, parse: Callable[[bytes], Any], make: Callable[[Any], Any] | None
+    ) -> Any:
         what = f"model server {endpoint.url} answered"
         try:
-            value = read(raw)
+            value = parse(raw)
         except strict_json.JSONError as error:
             self._counted(endpoint, "not_json")
             raise _Fault(faults.not_json(200, raw, what, f"a body that is no JSON ({error})"), again=True) from error
@@ -272,6 +283,12 @@ class Upstream:
         if failure is not None:
             self._counted(endpoint, "error_inside")
             raise _Fault(failure, again=True)
+        if make is not None:
+            try:
+                value = make(value)
+            except Failed as failed:
+                self._counted(endpoint, "unreadable")
+                raise _Fault(Failed(failed.kind, f"{what} 200: {failed}"), again=True) from failed
         endpoint.up()
         endpoint.limiter.grow()
         self._counted(endpoint, "200")
