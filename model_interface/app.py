@@ -55,7 +55,12 @@ def model_interface(
     app.on_stop(backend.stop)
     routes = Routes(Calls(backend, settings, app.metrics))
     app.hot(
-        "POST", "/v1/responses", routes.responses, summary="The model's next turn", control=True, request_schema=REQUEST_SCHEMA
+        "POST",
+        "/v1/responses",
+        routes.responses,
+        summary="The model's next turn",
+        control=True,
+        request_schema=REQUEST_SCHEMA,
     )
     app.hot("GET", "/v1/models", routes.models, summary="The models behind this server", control=True)
     return app

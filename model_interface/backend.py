@@ -134,5 +134,7 @@ def read_options(model: type[OptionsT], settings: ModelInterfaceSettings) -> Opt
     try:
         return model.model_validate(settings.options)
     except ValidationError as error:
-        problems = [f"model_interface.options.{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+        problems = [
+            f"model_interface.options.{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()
+        ]
         raise UsageError("; ".join(problems)) from None

@@ -12,7 +12,7 @@ from model_interface.backend import Backend, Request, Response
 from model_interface.conversations import Conversation, Conversations, new_id
 from model_interface.faults import ContextOverflow
 from model_interface.settings import ModelInterfaceSettings
-from model_interface.tokens import Thread, read_steps
+from model_interface.tokens import read_steps
 from model_interface.translate import check_items, check_request
 from wire import strict_json
 from wire.deadline import Deadline
@@ -56,7 +56,13 @@ class Calls:
         metrics.gauge("conversations_forgotten", lambda: self.conversations.forgotten)
 
     def read(
-        self, body: Any, size: int, *, inherits: bool = False, session_id: str | None = None, budget_s: str | None = None
+        self,
+        body: Any,
+        size: int,
+        *,
+        inherits: bool = False,
+        session_id: str | None = None,
+        budget_s: str | None = None,
     ) -> Call:
         """Check a Responses request and find its conversation, which is held until `answer` or `abandon`.
 
@@ -110,7 +116,9 @@ class Calls:
         conversation = request.conversation
         response_id = new_id("resp_")
         conversation.params = request.params
-        self.conversations.commit(conversation, response_id, request.items, response.output, call.size + 64 * len(response.output))
+        self.conversations.commit(
+            conversation, response_id, request.items, response.output, call.size + 64 * len(response.output)
+        )
         self._count(response)
         return response_id
 

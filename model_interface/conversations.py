@@ -20,7 +20,6 @@ STEP_BYTES = 600  # what Python keeps for a step beside its text, about
 EXPANSION = 3  # a JSON text becomes items (dicts) and the backend's serialised messages
 
 
-
 @dataclass(slots=True)
 class Step:
     """One model call that was answered."""
@@ -97,7 +96,9 @@ class Conversations:
         conversation.busy = True
         return conversation
 
-    def commit(self, conversation: Conversation, response_id: str, new: list[Item], output: list[Item], size: int) -> None:
+    def commit(
+        self, conversation: Conversation, response_id: str, new: list[Item], output: list[Item], size: int
+    ) -> None:
         """A call was answered: remember what it added.
 
         Args:

@@ -9,11 +9,15 @@ import contextlib
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
+from functools import partial
+
+from wire.metrics import Metrics
 
 HISTORY = 256  # changes of a limit that are kept for /metrics
 PINS = 100_000  # rollouts whose replica is remembered
 FIRST_PAUSE_S = 1.0  # a dead endpoint is left alone this long; doubles up to the longest
 LONGEST_PAUSE_S = 30.0
+SHOWN_CHANGES = 32  # latest changes of a limit that /metrics shows per endpoint
 
 
 class Limiter:
@@ -132,7 +136,7 @@ class Endpoint:
     def down(self) -> None:
         """It could not be reached: leave it alone for a while."""
         self.failed_in_a_row += 1
-        pause = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** (min(self.failed_in_a_row, 16) - 1))
+        pause = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** (min(self.failed_in_a_row, 16) - 1))
         self._down_until = time.monotonic() + pause
 
 
@@ -167,6 +171,14 @@ class Endpoints:
             self._remember(pin, chosen)
         return chosen
 
+    def register(self, metrics: Metrics) -> None:
+        """Show each endpoint's calls in flight, limit and health in `/metrics`, and how the limit came about."""
+        for endpoint in self.all:
+            for name in ("in_flight", "peak", "waiting", "limit"):
+                metrics.gauge(f"upstream_{name}", partial(getattr, endpoint.limiter, name), endpoint=endpoint.url)
+            metrics.gauge("upstream_healthy", partial(getattr, endpoint, "healthy"), endpoint=endpoint.url)
+            endpoint.limiter.changed = partial(_show_history, endpoint, metrics)
+
     def _least_loaded(self, avoid: "set[Endpoint] | frozenset[Endpoint]") -> Endpoint:
         self._next = (self._next + 1) % len(self.all)
         turned = self.all[self._next :] + self.all[: self._next]  # equal loads take turns
@@ -181,3 +193,14 @@ class Endpoints:
             self._pins.popitem(last=False)
 
 
+def _show_history(endpoint: Endpoint, metrics: Metrics) -> None:
+    """The latest changes of the limit, `-1` the last: their values and times."""
+    history = endpoint.limiter.history
+    for back in range(1, min(len(history), SHOWN_CHANGES) + 1):
+        labels = {"endpoint": endpoint.url, "change": f"-{back}"}
+        metrics.gauge("upstream_limit_history", partial(_entry, history, back, 1), **labels)
+        metrics.gauge("upstream_limit_changed_at_seconds", partial(_entry, history, back, 0), **labels)
+
+
+def _entry(history: "deque[tuple[float, float]]", back: int, field: int) -> float:
+    return history[-back][field]

@@ -12,7 +12,9 @@ from wire import strict_json
 from wire.errors import Failed
 
 QUOTED_CHARACTERS = 200  # of the upstream's own sentence, in a failure
-_OVERFLOW_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "string_above_max_length"})
+_OVERFLOW_CODES = frozenset(
+    {"context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "string_above_max_length"}
+)
 _OVERFLOW = re.compile(
     r"maximum (?:context|model) length (?:is|of) \d+"  # vLLM, OpenAI
     r"|max_tokens must be at least 1, got -\d+"  # vLLM: no room left for an answer

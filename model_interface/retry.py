@@ -25,7 +25,7 @@ def wait_s(tries: int, retry_after: str | None, *, now: datetime | None = None, 
     share = random.random() if jitter is None else jitter
     if asked:
         return asked + SHORTEST_WAIT_S * share
-    bound = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** (min(tries, 16) - 1))
+    bound = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** (min(tries, 16) - 1))
     return SHORTEST_WAIT_S + (bound - SHORTEST_WAIT_S) * share
 
 

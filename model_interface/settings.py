@@ -117,7 +117,9 @@ def normalise_base_url(url: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{url!r} is no URL of a model server; write http://host:port/v1")
     if parts.username or parts.password or parts.query or parts.fragment:
-        raise ValueError(f"the URL of {parts.hostname} carries a user, query or fragment; put keys into api_key or headers")
+        raise ValueError(
+            f"the URL of {parts.hostname} carries a user, query or fragment; put keys into api_key or headers"
+        )
     path = parts.path.rstrip("/")
     for ending in _ENDINGS:
         path = path.removesuffix(ending)

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from wire import strict_json
 
-
 Fidelity = Literal["exact", "forked", "retokenized"]
 ID_BYTES = 14  # an id as a list entry and as JSON text, about
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import aiohttp
 from yarl import URL
@@ -28,7 +28,6 @@ from wire.metrics import Metrics
 CONNECT_S = 4.5  # a dead address is named within 5 s, whatever the budget
 KEEP_ALIVE_S = 4.0  # below uvicorn's 5 s, so that a call is rarely sent into a closing socket
 PUSHED_BACK = frozenset({429, 503, 529})  # statuses that ask for fewer calls at once
-SHOWN_CHANGES = 32  # latest changes of a limit that /metrics shows per endpoint
 
 log = logging.getLogger(__name__)
 
@@ -77,11 +76,13 @@ class Upstream:
         key = settings.api_key.get_secret_value() if settings.api_key else ""
         if key:
             self._headers.setdefault("Authorization", f"Bearer {key}")
-        self._secrets = tuple(each for each in (key, *(v.get_secret_value() for v in settings.headers.values())) if each)
+        self._secrets = tuple(
+            each for each in (key, *(v.get_secret_value() for v in settings.headers.values())) if each
+        )
         self._proxies = {endpoint.url: proxy_for(endpoint.url) for endpoint in self.endpoints.all}
         self._urls: dict[tuple[str, str], URL] = {}
         self._http: aiohttp.ClientSession | None = None
-        self._register()
+        self.endpoints.register(metrics)
 
     async def start(self) -> None:
         """Open the connection pool; as wide as the concurrency, which the limiters bound."""
@@ -187,17 +188,21 @@ class Upstream:
         try:
             async with asyncio.timeout(limit_s):
                 answer = await self._session.request(
-                    method, self._url(endpoint, path), data=body, proxy=self._proxies[endpoint.url], allow_redirects=False
+                    method,
+                    self._url(endpoint, path),
+                    data=body,
+                    proxy=self._proxies[endpoint.url],
+                    allow_redirects=False,
                 )
                 async with answer:
                     await self._collect(answer, chunks)
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
-            self._broken(endpoint, error, answer, chunks, sent_at, limit_s)
+            raise self._broken(endpoint, error, answer, chunks, sent_at, limit_s) from error
         finally:
             endpoint.limiter.release()
         raw = chunks[0] if len(chunks) == 1 else b"".join(chunks)
         if answer.status != 200:
-            self._bad_status(endpoint, answer.status, answer.headers, raw, sent_at)
+            raise self._bad_status(endpoint, answer.status, answer.headers, raw, sent_at)
         return self._value(endpoint, raw, parse, make), raw, time.monotonic() - sent_at
 
     async def _open(self, endpoint: Endpoint, path: str, body: bytes, deadline: Deadline) -> aiohttp.ClientResponse:
@@ -215,8 +220,8 @@ class Upstream:
                 async with answer:
                     raw = await answer.read()
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
-            self._broken(endpoint, error, None, [], sent_at, limit_s)
-        self._bad_status(endpoint, answer.status, answer.headers, raw, sent_at)
+            raise self._broken(endpoint, error, None, [], sent_at, limit_s) from error
+        raise self._bad_status(endpoint, answer.status, answer.headers, raw, sent_at)
 
     async def _chunks(
         self, endpoint: Endpoint, answer: aiohttp.ClientResponse, deadline: Deadline
@@ -228,10 +233,7 @@ class Upstream:
                 async for chunk in answer.content.iter_any():
                     yield chunk
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            try:
-                self._broken(endpoint, error, answer, [], sent_at, limit_s)
-            except _Fault as fault:
-                raise self._clean(fault.failure) from error
+            raise self._clean(self._broken(endpoint, error, answer, [], sent_at, limit_s).failure) from error
         endpoint.limiter.grow()
 
     async def _collect(self, answer: aiohttp.ClientResponse, chunks: list[bytes]) -> None:
@@ -296,15 +298,15 @@ class Upstream:
 
     def _bad_status(
         self, endpoint: Endpoint, status: int, headers: Mapping[str, str], raw: bytes, sent_at: float
-    ) -> NoReturn:
+    ) -> Exception:
         self._counted(endpoint, str(status))
         endpoint.up()
         if status in PUSHED_BACK:
             endpoint.limiter.shrink(sent_at)
         failure = faults.refusal(status, raw, f"model server {endpoint.url} answered")
         if isinstance(failure, faults.ContextOverflow):
-            raise failure
-        raise _Fault(failure, again=status in RETRIED_STATUSES, retry_after=headers.get("Retry-After"))
+            return failure
+        return _Fault(failure, again=status in RETRIED_STATUSES, retry_after=headers.get("Retry-After"))
 
     def _broken(
         self,
@@ -314,26 +316,26 @@ class Upstream:
         chunks: list[bytes],
         sent_at: float,
         limit_s: float,
-    ) -> NoReturn:
+    ) -> _Fault:
         """The fault of a try that ended without a whole answer."""
         what = f"model server {endpoint.url}"
         cause = str(error) or type(error).__name__
         if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError | aiohttp.InvalidURL):
             endpoint.down()
             self._counted(endpoint, "unreachable")
-            raise _Fault(Failed("model_unreachable", f"{what} cannot be reached: {cause}"), again=True) from error
+            return _Fault(Failed("model_unreachable", f"{what} cannot be reached: {cause}"), again=True)
         if isinstance(error, TimeoutError):
             endpoint.limiter.shrink(sent_at)
             self._counted(endpoint, "timeout")
-            raise _Fault(Failed("model_timeout", f"{what} gave no answer within {limit_s:.1f} s"), again=True) from error
+            return _Fault(Failed("model_timeout", f"{what} gave no answer within {limit_s:.1f} s"), again=True)
         if answer is None:
             self._counted(endpoint, "disconnected")
             free = isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError)
             failure = Failed("model_unreachable", f"{what} closed the connection without an answer: {cause}")
-            raise _Fault(failure, again=True, free=free) from error
+            return _Fault(failure, again=True, free=free)
         self._counted(endpoint, "cut")
-        failure = faults.not_json(answer.status, b"".join(chunks), f"{what} answered", f"a body that broke off ({cause})")
-        raise _Fault(failure, again=True) from error
+        why = f"a body that broke off ({cause})"
+        return _Fault(faults.not_json(answer.status, b"".join(chunks), f"{what} answered", why), again=True)
 
     def _clean(self, failure: Failed) -> Failed:
         return Failed(failure.kind, faults.mask(str(failure), self._secrets))
@@ -359,21 +361,3 @@ class Upstream:
 
     def _counted(self, endpoint: Endpoint, status: str) -> None:
         self.metrics.count("upstream_calls", endpoint=endpoint.url, status=status)
-
-    def _register(self) -> None:
-        for endpoint in self.endpoints.all:
-            limiter = endpoint.limiter
-            self.metrics.gauge("upstream_in_flight", lambda it=limiter: it.in_flight, endpoint=endpoint.url)
-            self.metrics.gauge("upstream_in_flight_peak", lambda it=limiter: it.peak, endpoint=endpoint.url)
-            self.metrics.gauge("upstream_waiting", lambda it=limiter: it.waiting, endpoint=endpoint.url)
-            self.metrics.gauge("upstream_limit", lambda it=limiter: it.limit, endpoint=endpoint.url)
-            self.metrics.gauge("upstream_healthy", lambda it=endpoint: float(it.healthy), endpoint=endpoint.url)
-            limiter.changed = lambda it=endpoint: self._show_history(it)
-
-    def _show_history(self, endpoint: Endpoint) -> None:
-        """The latest changes of the limit, newest last: their values and times."""
-        history = endpoint.limiter.history
-        for back in range(1, min(len(history), SHOWN_CHANGES) + 1):
-            labels = {"endpoint": endpoint.url, "change": f"-{back}"}
-            self.metrics.gauge("upstream_limit_history", lambda n=back: history[-n][1], **labels)
-            self.metrics.gauge("upstream_limit_changed_at_seconds", lambda n=back: history[-n][0], **labels)

@@ -42,6 +42,10 @@ class ChatMemory:
     """Messages that are in `text`."""
     text: bytes = b""
     """The messages so far as JSON, without the brackets; what is in it never changes."""
+    params: dict[str, Any] | None = None
+    """The parameters that `tail` was made of."""
+    tail: bytes = b""
+    """Everything of a body that follows the messages."""
 
     def add(self, items: list[Item]) -> None:
         """Add items, and make their messages part of the text."""
@@ -62,7 +66,6 @@ class Chat(Backend):
         super().__init__(settings, urls, token, metrics)
         self.options = self.read_own_options()
         self.upstream = Upstream(settings, metrics)
-        self._tail: tuple[dict[str, Any], bytes] = ({}, b"")  # of the latest parameters: repeats of a batch share them
 
     def read_own_options(self) -> ChatOptions:
         """`settings.options` as this backend knows them."""
@@ -79,7 +82,7 @@ class Chat(Backend):
     async def respond(self, request: Request) -> Response:
         """One chat completion. Raises as the contract says."""
         memory = self.remember(request)
-        body = b'{"messages":[' + memory.text + b"]," + self.tail(request.params)
+        body = b'{"messages":[' + memory.text + b"]," + self.tail(memory, request.params)
         taken = memory.builder.call_ids
 
         def make(value: Any) -> Response:
@@ -105,13 +108,12 @@ class Chat(Backend):
         memory.add(request.items)
         return memory
 
-    def tail(self, params: dict[str, Any]) -> bytes:
-        """Everything of the body that follows the messages; made once for parameters that are the same object."""
-        known, text = self._tail
-        if known is not params:
-            text = strict_json.dumps(self.parameters(params))[1:]
-            self._tail = (params, text)
-        return text
+    def tail(self, memory: ChatMemory, params: dict[str, Any]) -> bytes:
+        """Everything of the body that follows the messages; made once for parameters that are inherited."""
+        if memory.params is not params:
+            memory.tail = strict_json.dumps(self.parameters(params))[1:]
+            memory.params = params
+        return memory.tail
 
     def parameters(self, params: dict[str, Any]) -> dict[str, Any]:
         """The chat parameters of a request, those of the config among them."""

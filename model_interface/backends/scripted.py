@@ -135,11 +135,19 @@ def _play(turn: Any, number: int) -> Response:
         raise Failed(turn["failure"], turn.get("message") or f"turn {number} of the script fails so")
     items: list[Item] = []
     if turn.get("reasoning"):
-        items.append({"type": "reasoning", "id": f"rs_{number}", "summary": [{"type": "summary_text", "text": turn["reasoning"]}]})
+        items.append(
+            {
+                "type": "reasoning",
+                "id": f"rs_{number}",
+                "summary": [{"type": "summary_text", "text": turn["reasoning"]}],
+            }
+        )
     if turn.get("text") is not None:
         items.append(message_item(turn["text"]))
     for index, call in enumerate(turn.get("calls") or []):
-        items.append(call_item(call["name"], call.get("arguments", {}), call.get("call_id") or f"call_{number}_{index}"))
+        items.append(
+            call_item(call["name"], call.get("arguments", {}), call.get("call_id") or f"call_{number}_{index}")
+        )
     reason = turn.get("incomplete")
     return Response(items, "incomplete" if reason else "completed", reason, turn.get("usage"))
 
@@ -153,7 +161,14 @@ def message_item(text: str) -> Item:
 def call_item(name: str, arguments: Any, call_id: str) -> Item:
     """A function call; arguments that are no text are written as JSON."""
     text = arguments if isinstance(arguments, str) else strict_json.dumps(arguments).decode()
-    return {"type": "function_call", "id": f"fc_{call_id}", "call_id": call_id, "name": name, "arguments": text, "status": "completed"}
+    return {
+        "type": "function_call",
+        "id": f"fc_{call_id}",
+        "call_id": call_id,
+        "name": name,
+        "arguments": text,
+        "status": "completed",
+    }
 
 
 def _make_up_tokens(request: Request, response: Response) -> Tokens:
