@@ -1,1 +1,0 @@
-"""Speed, always beside the bare HTTP stack in the same run."""
