@@ -1,0 +1,1 @@
+"""Speed, always beside the bare HTTP stack in the same run."""
