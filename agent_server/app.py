@@ -25,7 +25,7 @@ SESSION_BYTES = 24  # 192 random bits of a session id made here
 def build(config: Config, urls: dict[str, str], token: str | None, name: str) -> App:
     """The server as a config asks for it."""
     settings = config.section("agent_server", AgentServerSettings)
-    agent = plugins.load("agent_server.agents", settings.agent, Agent)(settings)  # type: ignore[type-abstract]  # the base, not an instance
+    agent = plugins.load("agent_server.agents", settings.agent, Agent)(settings)  # type: ignore[type-abstract]
     return make_app(settings, agent, urls, token=token, name=name)
 
 

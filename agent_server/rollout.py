@@ -117,7 +117,10 @@ class Rollout:
             raise failures.no_answer("verify", error, self._deadline) from error
         if not reply.ok:
             raise failures.verify_answer(reply)
-        return _object(reply, "verifier_error")
+        not_finite = (
+            b"NaN" in reply.body or b"Infinity" in reply.body
+        )  # what Python's own JSON writer would let through
+        return _object(reply, "invalid_reward" if not_finite else "verifier_error")
 
 
 async def act(agent: Agent, params: dict[str, Any], session: Session) -> Episode:

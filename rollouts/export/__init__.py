@@ -1,1 +1,0 @@
-"""Rollout lines as the samples that trainers read."""

@@ -15,6 +15,7 @@ from agent_server.settings import AgentServerSettings
 from wire import strict_json
 from wire.testing import serving
 
+LOST = 0  # as a status: the connection breaks in the middle of the answer
 TOOLS = ("get_weather", "increment", "echo")
 
 
@@ -71,6 +72,10 @@ class Server:
         request = Sent(scope["path"], headers, body)
         self.sent.append(request)
         status, value, *more = await self.answer(request)
+        if status == LOST:  # an answer that breaks off: uvicorn closes the connection
+            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"100")]})
+            await send({"type": "http.response.body", "body": b"{", "more_body": True})
+            return
         raw = value if isinstance(value, bytes) else strict_json.dumps(value)
         extra = [(key.encode(), each.encode()) for key, each in (more[0] if more else {}).items()]
         await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", b"x"), *extra]})

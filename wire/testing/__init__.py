@@ -20,7 +20,12 @@ ASGI = Callable[..., Awaitable[Any]]
 async def serving(**apps: ASGI) -> AsyncIterator[dict[str, str]]:
     """Serve ASGI apps on free loopback ports for the length of the block; yields name to base URL."""
     async with contextlib.AsyncExitStack() as stack:
-        yield {name: await stack.enter_async_context(one_server(app)) for name, app in apps.items()}
+        served = {name: await stack.enter_async_context(_running(app)) for name, app in apps.items()}
+        try:
+            yield {name: url for name, (url, _) in served.items()}
+        finally:
+            for _, server in served.values():  # all at once: each takes uvicorn a few ticks of 0.1 s to notice
+                server.should_exit = True
 
 
 @contextlib.asynccontextmanager
@@ -32,6 +37,12 @@ async def one_server(app: ASGI, *, port: int = 0, **options: Any) -> AsyncIterat
         port: 0 for any free one.
         options: For `uvicorn.Config`, such as `timeout_keep_alive`.
     """
+    async with _running(app, port=port, **options) as (url, _):
+        yield url
+
+
+@contextlib.asynccontextmanager
+async def _running(app: ASGI, *, port: int = 0, **options: Any) -> AsyncIterator[tuple[str, uvicorn.Server]]:
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     bound.bind(("127.0.0.1", port))
@@ -46,7 +57,7 @@ async def one_server(app: ASGI, *, port: int = 0, **options: Any) -> AsyncIterat
     task = asyncio.create_task(_serve(server, bound))
     try:
         await _started(server, task)
-        yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}", server
     finally:
         server.should_exit = True
         await task
