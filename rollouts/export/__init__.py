@@ -1,0 +1,1 @@
+"""Rollout lines as the samples that trainers read."""

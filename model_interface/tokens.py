@@ -1,0 +1,118 @@
+"""Token ids and log-probabilities of a conversation: the thread so far, what a step adds to it, and how faithful that is.
+
+`exact`: this step's prompt begins with the previous step's prompt and generation, id for id, as the server itself says. `forked`: the
+history was rewritten, a new segment starts. `retokenized`: the ids were made again from text, so that they may differ from what was
+sampled. No ids at all is `absent`, which is said by there being no `Tokens`.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from wire import strict_json
+
+Fidelity = Literal["exact", "forked", "retokenized"]
+ID_BYTES = 14  # an id as a list entry and as JSON text, about
+
+
+@dataclass(slots=True)
+class Tokens:
+    """The ids of one step; the three lists are all there, the last two equally long and finite."""
+
+    prompt_token_ids: list[int]
+    """`exact` after the first step: only the ids after the previous step's; else the whole prompt."""
+    generation_token_ids: list[int]
+    generation_log_probs: list[float]  # natural log, one per generated token
+    fidelity: Fidelity
+
+    def json(self) -> dict[str, Any]:
+        """The object of the wire and of a line's step."""
+        return {
+            "prompt_token_ids": self.prompt_token_ids,
+            "generation_token_ids": self.generation_token_ids,
+            "generation_log_probs": self.generation_log_probs,
+            "fidelity": self.fidelity,
+        }
+
+
+class Thread:
+    """All ids of a conversation in order: prompt and generation of each step, as ids and as their JSON text.
+
+    The text is kept so that a server that takes tokens is sent them by joining, and one that gives the whole prompt back is checked by
+    comparing bytes: a step's cost does not grow with the episode.
+    """
+
+    __slots__ = ("_text", "ids")
+
+    def __init__(self) -> None:
+        self.ids: list[int] = []
+        self._text: list[bytes] = []
+
+    @property
+    def length(self) -> int:
+        """How many ids there are."""
+        return len(self.ids)
+
+    @property
+    def last_id(self) -> int | None:
+        """The last id, which ends the model's turn where it was not cut off."""
+        return self.ids[-1] if self.ids else None
+
+    def add(self, ids: list[int]) -> None:
+        """Append ids."""
+        if ids:
+            self.ids += ids
+            self._text.append(strict_json.dumps(ids)[1:-1])
+
+    def text(self) -> bytes:
+        """The ids as JSON without the brackets: `1,2,3`."""
+        if len(self._text) > 1:
+            self._text = [b",".join(self._text)]
+        return self._text[0] if self._text else b""
+
+    def cut(self, length: int) -> "Thread":
+        """A new thread with the first `length` ids."""
+        thread = Thread()
+        thread.add(self.ids[:length])
+        return thread
+
+
+def read_steps(steps: Any) -> Thread | None:
+    """The thread of a conversation that is sent again with the ids of its steps, or None where they do not make a whole.
+
+    A step without ids breaks the thread; one that is not `exact` starts it anew with its whole prompt.
+    """
+    if not isinstance(steps, list) or not steps:
+        return None
+    thread: Thread | None = None
+    for number, step in enumerate(steps):
+        tokens = read_tokens(step)
+        if tokens is None:
+            thread = None
+            continue
+        if number == 0 or tokens.fidelity != "exact":
+            thread = Thread()
+        if thread is None:
+            continue
+        thread.add(tokens.prompt_token_ids)
+        thread.add(tokens.generation_token_ids)
+    return thread
+
+
+def read_tokens(value: Any) -> Tokens | None:
+    """A step's ids as the wire has them, or None where anything about them is wrong."""
+    if not isinstance(value, dict) or value.get("fidelity") not in ("exact", "forked", "retokenized"):
+        return None
+    lists = [value.get(name) for name in ("prompt_token_ids", "generation_token_ids", "generation_log_probs")]
+    return checked(*lists, fidelity=value["fidelity"])
+
+
+def checked(prompt: Any, generation: Any, log_probs: Any, *, fidelity: Fidelity) -> Tokens | None:
+    """`Tokens`, or None unless all three lists are there, the last two equally long, all ids whole and all log-probs finite."""
+    if not (isinstance(prompt, list) and isinstance(generation, list) and isinstance(log_probs, list)):
+        return None
+    if len(generation) != len(log_probs) or not all(type(each) is int for each in generation):
+        return None
+    if not all(type(each) in (int, float) and math.isfinite(each) for each in log_probs):
+        return None
+    return Tokens(prompt, generation, log_probs, fidelity)

@@ -1,0 +1,67 @@
+"""One call of the model from request to answer, with the scripted backend."""
+
+from typing import Any
+
+from tests.model_interface.conftest import TOOL, interface
+
+SCRIPT = {"turns": [{"calls": [{"name": "get_weather", "arguments": {"city": "Paris"}}]}, "It rains."], "tokens": True}
+
+
+async def test_a_conversation_goes_on_from_the_previous_response(output: Any) -> None:
+    """Only the call's output is sent; the script's second turn comes, and names what it followed."""
+    async with interface(backend="scripted", options=SCRIPT) as model:
+        first = await model.ask({"input": "Weather?", "tools": [TOOL]})
+        second = await model.go_on(first, output(first["output"][0]))
+    assert first["output"][0]["arguments"] == '{"city":"Paris"}'
+    assert second["output"][0]["content"][0]["text"] == "It rains."
+    assert second["previous_response_id"] == first["id"]
+
+
+async def test_a_lost_conversation_is_said_so_and_taken_up_again_with_its_ids(output: Any) -> None:
+    """404 previous_response_not_found; the whole conversation with its ids then gives an exact delta."""
+    async with interface(backend="scripted", options=SCRIPT) as model:
+        first = await model.ask({"input": "Weather?"})
+        new = output(first["output"][0])
+        status, body = await model.post("/v1/responses", {"previous_response_id": "resp_gone", "input": [new]})
+        assert (status, body["error"]["code"]) == (404, "previous_response_not_found")
+        items = [{"role": "user", "content": "Weather?"}, *first["output"], new]
+        again = await model.ask({"input": items, "trivium": {"steps": [first["trivium"]["tokens"]]}})
+        straight = await model.go_on(first, new)
+    assert again["trivium"]["tokens"] == straight["trivium"]["tokens"]
+    assert again["trivium"]["tokens"]["fidelity"] == "exact"
+
+
+async def test_going_on_twice_from_one_response_makes_two_branches(output: Any) -> None:
+    """The second continuation does not see the first one's items."""
+    async with interface(backend="scripted", options=SCRIPT) as model:
+        first = await model.ask({"input": "Weather?"})
+        one = await model.go_on(first, output(first["output"][0], "sun"))
+        two = await model.go_on(first, output(first["output"][0], "sun"))
+    assert one["trivium"]["tokens"] == two["trivium"]["tokens"]
+    assert one["id"] != two["id"]
+
+
+async def test_what_is_wrong_in_a_request_is_named() -> None:
+    """An unknown field, role, item type or parameter gives a 4xx with its path."""
+    cases: list[tuple[Any, str]] = [
+        ({"input": "x", "max_ouput_tokens": 3}, "max_ouput_tokens"),
+        ({"input": [{"role": "robot", "content": "x"}]}, "input[0].role"),
+        ({"input": [{"type": "function_cal"}]}, "input[0].type"),
+        ({"input": "x", "temperature": "hot"}, "temperature"),
+        ({"model": "m"}, "input"),
+    ]
+    async with interface(backend="scripted") as model:
+        for body, param in cases:
+            status, reply = await model.post("/v1/responses", body)
+            assert 400 <= status < 500
+            assert reply["error"]["param"] == param
+
+
+async def test_conversations_are_bounded_in_number() -> None:
+    """With room for one, the older of two is forgotten."""
+    async with interface(backend="scripted", conversations={"max": 1}) as model:
+        first = await model.ask({"input": "a"})
+        second = await model.ask({"input": "b"})
+        body = {"previous_response_id": first["id"], "input": "c"}
+        assert (await model.post("/v1/responses", body))[0] == 404
+        await model.go_on(second, {"role": "user", "content": "c"})
