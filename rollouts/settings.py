@@ -25,7 +25,7 @@ class GroupSettings(BaseModel):
     equal_reward: Choice = "keep"
     """Groups whose valid members all have the same reward. mark: named in the group's record. drop: nobody in it counts."""
     stale: Choice = "keep"
-    """Groups with a member more than `max_policy_lag` policy versions behind the newest seen. mark or drop, as above."""
+    """Groups with a member more than `max_policy_lag` policy versions behind the group's newest. mark or drop, as above."""
     max_policy_lag: int = Field(default=1, ge=0, le=1_000_000)
     """Policy versions; only where they are whole numbers."""
 
@@ -64,7 +64,8 @@ class RolloutsSettings(BaseModel):
     max_failures: int | None = Field(default=None, ge=0)
     """Stop after so many failed rollouts (0 as 1); what is in flight is finished and written."""
     max_filtered_share: float = Field(default=0.5, ge=0, le=1)
-    """Of the last 200 attempts, at most this share is thrown away and run again; beyond it failures are masked instead."""
+    """Of the last 200 attempts (4 x concurrency, where that is more), at most this share is thrown away and run again; beyond it
+    failures are masked instead."""
     max_failure_share: float = Field(default=0.9, gt=0, le=1)
-    """Of the last 200 attempts; when more fail, the run stops and says why."""
+    """Of as many attempts; when more of them failed, the run stops and says why."""
     groups: GroupSettings = GroupSettings()

@@ -1,0 +1,216 @@
+"""Everything that can be wrong before the first rollout: rows, files, and whether what is on disk belongs to this run."""
+
+import importlib
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rollouts import fingerprint, lines, schedule
+from rollouts.fingerprint import Record, Run
+from rollouts.journal import Journal, Line
+from rollouts.keys import MASKED, NEW, OVER_LONG, PERMANENT, WAITING, Counts, Keys
+from rollouts.plan import Plan, Source
+from rollouts.rows import RowCheck, Rows
+from rollouts.statistics import Statistics, cut_off, duration_s, failure_of
+from wire import plugins, strict_json
+from wire.errors import UsageError
+
+ENVIRONMENTS = "resources_server.environments"
+
+
+@dataclass
+class Inputs:
+    """A run that is ready to start, with what earlier runs have done; holds the output's files until `close`.
+
+    Attributes:
+        seconds: How long each task took at most, by task index; 0 where it is not known.
+        outside: Lines of tasks or repeats that this run does not ask for.
+    """
+
+    plan: Plan
+    rows: Rows
+    journal: Journal
+    run: Run
+    digests: bytes
+    keys: Keys
+    statistics: Statistics = field(default_factory=Statistics)
+    by_source: list[Statistics] = field(default_factory=list)
+    seconds: "array[float]" = field(default_factory=lambda: array("f"))
+    outside: int = 0
+
+    def size(self, task: int) -> int:
+        """Rollouts of a task that were asked for."""
+        return group_size(self.plan, self.rows.source(task))
+
+    @property
+    def extra(self) -> int:
+        """Samples that a group may have beyond its size."""
+        return schedule.extra_samples(self.plan.settings.groups)
+
+    def counts(self, source: int | None = None, *, over: bool = False) -> Counts:
+        """How the run stands, or one source's part of it."""
+        found = Counts()
+        for task in self.rows:
+            if source is None or self.rows.source_index(task) == source:
+                found += self.keys.counts(task, self.size(task), self.extra, over=over)
+        return found
+
+    def note(self, task: int, line: Line) -> None:
+        """Take a rollout with a verdict into account."""
+        provenance = line.get("provenance")
+        version = provenance.get("policy_version") if isinstance(provenance, dict) else None
+        flags = (OVER_LONG if cut_off(line) else 0) | (MASKED if line.get("mask_sample") else 0)
+        known = version if isinstance(version, int) and 0 <= version < 1 << 62 else None
+        self.keys.succeed(task, line["rollout_index"], line["reward"], flags, known)
+        source = self.rows.source_index(task)
+        for statistics in (self.statistics, self.by_source[source]):
+            statistics.add(line, self.rows.sources[source].name)
+        if self.seconds:
+            self.seconds[task] = max(self.seconds[task], duration_s(line) or 0.0)
+
+    def note_failure(self, task: int, line: Line, state: int) -> None:
+        """Take a failed attempt into account."""
+        kind, _ = failure_of(line)
+        self.keys.fail(task, line["rollout_index"], kind, state)
+        for statistics in (self.statistics, self.by_source[self.rows.source_index(task)]):
+            statistics.add_failure(line)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self.journal.close()
+        self.rows.close()
+
+
+def check_inputs(plan: Plan) -> Inputs:
+    """The run, ready to start. Nothing that an earlier run has written is changed.
+
+    Raises:
+        UsageError: the rows or the output cannot be used, or the output was made with other rows, config or model.
+    """
+    rows = Rows(plan.sources, plan.settings.limit, [row_check(source) for source in plan.sources])
+    _refuse_own_inputs(plan)
+    journal = Journal(plan.output)
+    try:
+        return _with_earlier(plan, rows, journal)
+    except UsageError:
+        journal.close()
+        raise
+
+
+def group_size(plan: Plan, source: Source) -> int:
+    """Rollouts per task of a source."""
+    return source.repeats or plan.settings.repeats
+
+
+def row_check(source: Source) -> RowCheck | None:
+    """What the source's environment has to say about rows; None for a server that is not ours.
+
+    Raises:
+        UsageError: there is no such environment.
+    """
+    if source.environment is None:
+        return None
+    room: Any = importlib.import_module("resources_server")
+    world: Any = plugins.load(ENVIRONMENTS, source.environment, room.Environment)
+
+    def check(row: Mapping[str, Any]) -> str | None:
+        try:
+            world.of_row(_flat(row))
+        except UsageError as error:
+            return str(error)
+        return None
+
+    return check
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as environments read it: NeMo Gym's materialised form has its fields one or two levels down."""
+    body = row.get("task_input", row)
+    return {**body, **data} if isinstance(data := body.get("task_data"), dict) else dict(body)
+
+
+def _refuse_own_inputs(plan: Plan) -> None:
+    beside = [
+        plan.output,
+        *(plan.output.with_name(f"{plan.output.stem}_{name}.jsonl") for name in ("failures", "groups")),
+    ]
+    for source in plan.sources:
+        for path in beside:
+            if source.dataset is not None and path.exists() and path.samefile(source.dataset):
+                raise UsageError(f"{path} is the data set itself: give another --output")
+
+
+def _with_earlier(plan: Plan, rows: Rows, journal: Journal) -> Inputs:
+    record = Record(journal.run, journal.rows)
+    run = Run(strict_json.loads(strict_json.dumps(dict(plan.fingerprint))), [each.name for each in plan.sources])
+    digests = fingerprint.row_digests(rows)
+    samples = max(group_size(plan, each) for each in plan.sources) + schedule.extra_samples(plan.settings.groups)
+    keys = Keys(rows.tasks, samples, rewards=samples > 1, versions=plan.settings.groups.stale != "keep")
+    inputs = Inputs(plan, rows, journal, run, digests, keys, by_source=[Statistics() for _ in plan.sources])
+    if plan.settings.longest_first:
+        inputs.seconds = array("f", bytes(4 * rows.tasks))
+    if plan.fresh or not journal.holds_lines():
+        return inputs
+    before = record.load()
+    if before is not None:
+        earlier = record.digests()
+        fingerprint.refuse_other_config(plan.output, before, run)
+        limited = plan.settings.limit is not None or any(each.limit is not None for each in plan.sources)
+        fingerprint.refuse_other_rows(plan.output, earlier, rows, limited=limited)
+        inputs.run = Run(run.fingerprint, run.sources, before.run_id, before.started_at)
+        inputs.digests = fingerprint.extended(earlier, digests)
+    _read(inputs, compare=before is None)
+    return inputs
+
+
+def _read(inputs: Inputs, *, compare: bool) -> None:
+    """Take the lines of earlier runs into account."""
+    for where, line in inputs.journal.read(inputs.journal.output):
+        key = _key(where, line)
+        if lines.failed({"reward": None, **line}) or line.get("failure"):
+            raise UsageError(f"{where}: no reward: failed rollouts belong into {inputs.journal.failures}")
+        if not _asked_for(inputs, key):
+            inputs.outside += 1
+            continue
+        if inputs.keys.state(*key) != NEW:
+            raise UsageError(f"{where}: task {key[0]}, repeat {key[1]} stands in an earlier line too")
+        if compare:
+            _refuse_other(inputs, where, key[0], line)
+        inputs.note(key[0], line)
+    for where, line in inputs.journal.read(inputs.journal.failures):
+        key = _key(where, line)
+        if _asked_for(inputs, key):
+            inputs.note_failure(key[0], line, WAITING if lines.retryable(line) else PERMANENT)
+        else:
+            inputs.outside += 1
+    settings = inputs.plan.settings
+    inputs.keys.settle(settings.attempts, retry_permanent=settings.retry_permanent)
+
+
+def _key(where: str, line: Line) -> tuple[int, int]:
+    """A line's task and repeat.
+
+    Raises:
+        UsageError: it is no rollout line.
+    """
+    key = line.get("task_index"), line.get("rollout_index")
+    if not all(isinstance(each, int) and not isinstance(each, bool) and each >= 0 for each in key):
+        raise UsageError(
+            f"{where}: no task_index and rollout_index: not a rollout line; give another --output, or --fresh"
+        )
+    return line["task_index"], line["rollout_index"]
+
+
+def _asked_for(inputs: Inputs, key: tuple[int, int]) -> bool:
+    return key in inputs.keys and key[0] in inputs.rows
+
+
+def _refuse_other(inputs: Inputs, where: str, task: int, line: Line) -> None:
+    """Compare a line with the row it should come from, for want of a record of the run."""
+    row = strict_json.loads(inputs.rows.read(task))
+    for name in row.keys() & line.keys():
+        if row[name] != line[name]:
+            raise UsageError(
+                f"{where}: field {name!r} is not that of {inputs.rows.place(task)}, the row of task {task}; --fresh starts anew"
+            )

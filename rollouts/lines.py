@@ -1,0 +1,142 @@
+"""From what the agent server answered to the line that is written: parsed once, completed, written once.
+
+A line has a verdict and no failure, or a failure and no reward. Whatever an answer holds beside that is kept.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from wire import strict_json
+from wire.client import Reply
+from wire.errors import KINDS, Failed
+
+Line = dict[str, Any]
+QUOTED_CHARACTERS = 200  # of an answer, in a message
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What only the collector knows of a rollout: who asked for it, as what."""
+
+    task_index: int
+    rollout_index: int
+    attempt: int  # from 1
+    group_size: int
+    environment: str
+    agent: str
+    run_id: str
+    config_sha256: str
+    started_at: str
+    duration_s: float
+
+
+def from_reply(reply: Reply, row: bytes) -> Line:
+    """The line in an answer to `/run`, with a verdict or a failure in it; the row's fields when the agent leaves them out."""
+    try:
+        line = _object(reply)
+    except Failed as error:
+        return without_verdict(strict_json.loads(row), error)
+    if "responses_create_params" not in line and "task_input" not in line:
+        line = {**strict_json.loads(row), **line}
+    if line.get("failure") or line.get("failure_kind"):
+        return _with_failure(line)
+    try:
+        line["reward"] = _reward(line)
+    except Failed as error:
+        return without_verdict(line, error)
+    line.setdefault("outcome", "completed")
+    line.setdefault("failure", None)
+    line.setdefault("mask_sample", False)
+    return line
+
+
+def without_verdict(line: Line, error: Failed) -> Line:
+    """A line, or the row it was to come from, as one that has failed."""
+    said = {
+        "reward": None,
+        "outcome": None,
+        "failure": error.failure.model_dump(),
+        "failure_kind": error.kind,
+        "failure_reason": str(error),
+        "mask_sample": True,
+    }
+    return {**line, **said, "_ng_failure_class": error.kind, "_ng_failure_terminal": not KINDS[error.kind].retryable}
+
+
+def stamp(line: Line, identity: Identity) -> bytes:
+    """The line as it is written.
+
+    Raises:
+        JSONError: a value in it has no strict JSON form.
+    """
+    provenance = line.get("provenance")
+    line.setdefault("environment", identity.environment)
+    if not line.get("environment_ref"):
+        line["environment_ref"] = {"name": identity.environment, "version": "0"}
+    if not line.get("agent_ref"):
+        line["agent_ref"] = {"type": "responses_api_agents", "name": identity.agent}
+    line["task_index"] = line["_ng_task_index"] = identity.task_index
+    line["rollout_index"] = line["_ng_rollout_index"] = identity.rollout_index
+    line["attempt"], line["group_size"] = identity.attempt, identity.group_size
+    line["provenance"] = {
+        **(provenance if isinstance(provenance, dict) else {}),
+        "run_id": identity.run_id,
+        "config_sha256": identity.config_sha256,
+        "started_at": identity.started_at,
+        "duration_s": round(identity.duration_s, 4),
+    }
+    return strict_json.dumps(line, trusted=True)
+
+
+def failed(line: Line) -> bool:
+    """Whether a line has a failure instead of a verdict."""
+    return line["reward"] is None
+
+
+def retryable(line: Line) -> bool:
+    """Whether another attempt may go better: by the kind, or, for kinds that are not ours, by what the line says."""
+    failure = line.get("failure")
+    said = failure.get("retryable") if isinstance(failure, dict) else None
+    kind = (failure.get("kind") if isinstance(failure, dict) else None) or line.get("failure_kind")
+    return KINDS[kind].retryable if kind in KINDS else said is not False
+
+
+def _object(reply: Reply) -> Line:
+    if reply.status != 200:
+        raise Failed("agent_error", reply.quote())
+    try:
+        line = strict_json.loads(reply.body)
+    except strict_json.JSONError as error:
+        shown = reply.body[:QUOTED_CHARACTERS].decode(errors="replace")
+        kind = "unserialisable" if reply.body.lstrip().startswith(b"{") else "agent_error"
+        raise Failed(kind, f"{reply.server} answered /run with no strict JSON ({error}): {shown}") from error
+    if not isinstance(line, dict):
+        raise Failed("agent_error", f"{reply.server} answered /run with a {type(line).__name__}, not an object")
+    return line
+
+
+def _with_failure(line: Line) -> Line:
+    """A failure that the agent server names, in the one form that our files have; kinds of other makers are kept."""
+    failure = line.get("failure")
+    failure = failure if isinstance(failure, dict) else {}
+    kind = str(failure.get("kind") or failure.get("failure_kind") or line.get("failure_kind") or "agent_error")
+    message = str(failure.get("message") or failure.get("failure_reason") or line.get("failure_reason") or kind)
+    known = KINDS.get(kind)
+    terminal = line.get("_ng_failure_terminal") is True or failure.get("terminal") is True
+    line["failure"] = {
+        "kind": kind,
+        "stage": known.stage if known else "rollout",
+        "message": message,
+        "retryable": known.retryable if known else failure.get("retryable", not terminal) is not False,
+    }
+    line["failure_kind"], line["failure_reason"] = kind, message
+    line["reward"], line["mask_sample"] = None, True
+    return line
+
+
+def _reward(line: Line) -> float:
+    reward = line.get("reward")
+    if isinstance(reward, bool) or not isinstance(reward, int | float) or not math.isfinite(reward):
+        raise Failed("invalid_reward", f"a reward is a finite number, not {str(reward)[:QUOTED_CHARACTERS]!r}")
+    return float(reward)
