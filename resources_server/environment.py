@@ -89,6 +89,7 @@ class Environment(BaseModel, Generic[TaskT]):
     task: TaskT
 
     _calls: list[AcceptedCall] = PrivateAttr(default_factory=list)
+    _calls_were_read: bool = PrivateAttr(False)
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
@@ -136,8 +137,17 @@ class Environment(BaseModel, Generic[TaskT]):
 
     @property
     def calls(self) -> list[AcceptedCall]:
-        """The tool calls that were let through so far, in the order in which they ran."""
+        """For `verify`: the tool calls that were let through, in the order in which they ran; empty before.
+
+        They are no state. A line keeps them as `accepted_calls` where `verify` looked at them, and `restored` takes them back.
+        """
+        self._calls_were_read = True
         return self._calls
+
+    @property
+    def calls_were_read(self) -> bool:
+        """Whether the verdict looked at `calls`, so that judging it again needs them."""
+        return self._calls_were_read
 
     def state(self) -> dict[str, Any]:
         """Every field but the task, as plain JSON values: what a rollout's line keeps under `state`."""

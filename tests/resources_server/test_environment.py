@@ -22,7 +22,7 @@ class Library(Environment[Task]):
     lent: list[str] = []
 
     @classmethod
-    def load(cls, options: Options) -> list[str]:  # type: ignore[override]
+    def load(cls, options: Options) -> list[str]:
         cls.loads.append(options.books)
         return [f"book {number}" for number in range(options.books)]
 

@@ -43,7 +43,7 @@ async def one_server(app: ASGI, *, port: int = 0, **options: Any) -> AsyncIterat
 
 @contextlib.asynccontextmanager
 async def _running(app: ASGI, *, port: int = 0, **options: Any) -> AsyncIterator[tuple[str, uvicorn.Server]]:
-    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # or asyncio leaves Nagle on
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     bound.bind(("127.0.0.1", port))
     defaults: dict[str, Any] = {

@@ -1,0 +1,298 @@
+"""What can be done with an environment's sessions: seed, call, verify, close. No HTTP here, and no JSON but the model's."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from resources_server import sessions, verdicts
+from resources_server.environment import Call, Environment
+from resources_server.mistakes import Mistake
+from resources_server.outputs import output
+from resources_server.runner import Runner
+from resources_server.sessions import Ran, Reply, Session, SessionStore
+from resources_server.settings import ResourcesServerSettings
+from resources_server.threads import Threads
+from resources_server.tools import Tool, ToolError
+from resources_server.watch import Watch
+from wire import strict_json
+from wire.deadline import Deadline
+from wire.errors import Conflict, Failed, Gone, NotFound, UsageError
+from wire.metrics import Metrics
+from wire.responses import Response
+from wire.rollout import AcceptedCall, EnvironmentRef
+
+CLOSE_TIMEOUT_S = 10.0  # for an author's `close`; the session is gone whatever it does
+
+
+class Host:
+    """One environment class and the sessions that play in it.
+
+    Args:
+        name: The environment's, as rows call it.
+        environment: Bound to its options.
+        store: Where sessions are kept.
+        settings: Time-outs and sizes.
+        metrics: Counts calls and sessions.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        environment: type[Environment[Any]],
+        store: SessionStore,
+        settings: ResourcesServerSettings,
+        metrics: Metrics,
+    ) -> None:
+        self.ref = EnvironmentRef(name=name, version=environment.version)
+        self.environment = environment
+        self.store = store
+        self.settings = settings
+        self._metrics = metrics
+        self._threads = Threads(settings.threads)
+        watch = Watch(lambda code: metrics.count("loop_blocked", code=code))
+        self._runner = Runner(environment.blocking, self._threads, watch)
+        self._in_place = {
+            each.name for each in environment.tools.values() if not environment.blocking and not each.is_async
+        }
+        self._seeding: dict[str, asyncio.Event] = {}
+        metrics.gauge("threads_stuck", lambda: self._threads.stuck)
+        for gauge, read in store.gauges().items():
+            metrics.gauge(gauge, read)
+
+    async def start(self) -> None:
+        """Make what sessions share, and open the store."""
+        await self._threads.run(lambda: self.environment.shared, float("inf"))
+        await self.store.start(self._close_world)
+
+    async def stop(self) -> None:
+        """End what is open here."""
+        await self.store.stop()
+        self._threads.stop()
+
+    async def seed(self, session_id: str, row: dict[str, Any], body: bytes, deadline: Deadline) -> bytes:
+        """Make the session's world, or find it made; the reply's JSON text.
+
+        Args:
+            session_id: The caller's.
+            row: The data set row.
+            body: The row as it was sent, for a store that keeps it.
+            deadline: For the whole of it.
+
+        Raises:
+            UsageError: The row is not one of this environment.
+            Conflict: The session was seeded with another row.
+            Gone: The session has ended.
+            Overloaded: There is no room for another session.
+            Failed: `session_seed_failed`.
+        """
+        digest = sessions.digest(row)
+        if (known := await self._same_seed(session_id, digest)) is not None:
+            return known
+        if (first := self._seeding.get(session_id)) is not None:  # the same seed, sent twice at once
+            await first.wait()
+            return await self.seed(session_id, row, body, deadline)
+        self._seeding[session_id] = asyncio.Event()
+        try:
+            return await self._seed(session_id, row, body, digest, deadline)
+        finally:
+            self._seeding.pop(session_id).set()
+
+    async def call(
+        self, tool: Tool, session_id: str | None, arguments: bytes, call_id: str | None, deadline: Deadline
+    ) -> Reply:
+        """The answer to a tool call: its output, or a sentence for the model about what is wrong with the call.
+
+        Raises:
+            Unauthorized, Gone: There is no such session (any more), or it has been verified.
+            Conflict: The call id stands for another call.
+        """
+        async with self.store.use(session_id, reading=tool.read_only, call_id=call_id) as session:
+            if call_id is not None and (record := session.replies.get(call_id)) is not None:
+                return _again(record, tool.name, arguments)
+            if session.verdict is not None:
+                raise Gone("the session has been verified and takes no more tool calls")
+            if session.broken is not None:
+                raise Failed("session_lost", session.broken)
+            status, reply = await self._answer(tool, session, arguments, deadline)
+            session.record(Ran(tool.name, arguments, status), call_id, reply)
+            self._metrics.count("tool_calls", tool=tool.name, status=status)
+            return reply
+
+    async def verify(
+        self, session_id: str | None, row: Mapping[str, Any], response: Response, deadline: Deadline
+    ) -> bytes:
+        """The members that a verdict adds to the row, as JSON text; the same whenever it is asked.
+
+        Raises:
+            Unauthorized, Gone: There is no such session (any more), and the verdict needs one.
+            Failed: `verifier_error`, `verifier_timeout`, `invalid_reward`, `unserialisable`, or what the verifier raised itself.
+        """
+        if session_id is None and self.environment.needs_no_session():
+            world = self.environment.of_row(row)
+            await self._seed_world(world, deadline)
+            return await self._judge(world, response, deadline)
+        async with self.store.use(session_id, history=True) as session:
+            if session.verdict is None:
+                if session.broken is not None:
+                    raise Failed("session_lost", session.broken)
+                session.world._calls = self._accepted(session.ran)
+                session.verdict = await self._judge(session.world, response, deadline)
+            return session.verdict
+
+    async def solution(self, session_id: str | None) -> list[Call] | str:
+        """The task's own reference solution.
+
+        Raises:
+            NotFound: The environment has none.
+        """
+        async with self.store.use(session_id, reading=True) as session:
+            if type(session.world).solution is Environment.solution:
+                raise NotFound(f"environment {self.ref.name!r} has no solution(); the reference backend needs one")
+            try:
+                found: list[Call] | str = await self._run(
+                    "solution", self.settings.seed_timeout_s, session.world.solution
+                )
+            except Exception as error:
+                raise verdicts.raised(error, f"{self.environment.__name__}.solution", "environment_error") from error
+            return found
+
+    async def close(self, session_id: str) -> None:
+        """End the session; whether it was there makes no difference."""
+        await self.store.close(session_id)
+        self._metrics.count("sessions_closed")
+
+    async def _seed(
+        self, session_id: str, row: dict[str, Any], body: bytes, digest: bytes, deadline: Deadline
+    ) -> bytes:
+        self.store.admit(len(body))
+        world = self.environment.of_row(row)
+        observation = await self._seed_world(world, deadline)
+        offered = self._offered(world, row)
+        reply = self._seed_reply(session_id, offered, observation)
+        session = Session(session_id, digest, body, world, frozenset(offered), reply)
+        if await self.store.add(session):
+            self._metrics.count("sessions_seeded")
+            return reply
+        await self._close_world(world)  # another replica was faster: its session counts
+        known = await self._same_seed(session_id, digest)
+        return reply if known is None else known
+
+    async def _same_seed(self, session_id: str, digest: bytes) -> bytes | None:
+        known = await self.store.seeded(session_id)
+        if known is None:
+            return None
+        if known.row_digest != digest:
+            raise Conflict("the session was seeded with another row; a session plays one row")
+        return known.reply
+
+    async def _seed_world(self, world: Environment[Any], deadline: Deadline) -> Any:
+        seconds = deadline.within(self.settings.seed_timeout_s).left()
+        name = f"{self.environment.__name__}.seed"
+        try:
+            return await self._run("seed", seconds, world.seed)
+        except TimeoutError:
+            raise Failed("session_seed_failed", f"{name} took longer than {seconds:.3g} s") from None
+        except UsageError:
+            raise
+        except Exception as error:
+            raise verdicts.raised(error, name, "session_seed_failed") from error
+
+    def _offered(self, world: Environment[Any], row: Mapping[str, Any]) -> list[str]:
+        """Names of the tools that may be called, in the class's order: what the task offers, narrowed by what the row names."""
+        names = set(world.offered()) & self.environment.tools.keys()
+        params = row.get("responses_create_params")
+        listed = params.get("tools") if isinstance(params, dict) else None
+        if isinstance(listed, list):
+            names &= {each.get("name") for each in listed if isinstance(each, dict)}
+        kits = row.get("toolkits")
+        if isinstance(kits, list):
+            names = {name for name in names if name in kits or self.environment.tools[name].path[0] in kits}
+        return [name for name in self.environment.tools if name in names]
+
+    def _seed_reply(self, session_id: str, offered: list[str], observation: Any) -> bytes:
+        tools = self.environment.tools
+        reply: dict[str, Any] = {
+            "session_id": session_id,
+            "tools": [tools[name].definition for name in offered],
+            "remembers_calls": True,
+            "environment": {"name": self.ref.name, "version": self.ref.version},
+            "score_on_timeout": self.environment.score_on_timeout,
+            "parallel_tools": [name for name in offered if tools[name].read_only],
+        }
+        if observation is not None:
+            reply["observation"] = output(observation, self.settings.max_output_bytes).body.decode()
+        return strict_json.dumps(reply)
+
+    async def _answer(self, tool: Tool, session: Session, arguments: bytes, deadline: Deadline) -> tuple[str, Reply]:
+        """Check, run, and put into words; never raises for what the author's code does."""
+        if tool.name not in session.offered:
+            names = ", ".join(sorted(session.offered)) or "none"
+            return "refused", _told([f"there is no tool {tool.name!r} in this task; its tools: {names}"])
+        try:
+            values = tool.check(arguments)
+        except Mistake as mistake:
+            return "refused", _told(mistake.sentences)
+        seconds = deadline.within(self.settings.tool_timeout_s).left()
+        doing = f"tool {tool.name}"
+        try:
+            method = tool.bind(session.world)
+            if tool.name in self._in_place:
+                result = self._runner.in_place(doing, method, **values)
+            else:
+                result = await self._runner.run(doing, seconds, method, **values)
+            return "ok", output(result, self.settings.max_output_bytes)
+        except ToolError as error:
+            return "tool_error", _told([str(error)])
+        except TimeoutError:
+            session.broken = f"{doing} took longer than {seconds:.3g} s and may still be changing the world"
+            return "failed", _failed(Failed("tool_timeout", f"{doing} took longer than {seconds:.3g} s"))
+        except Exception as error:  # noqa: BLE001  an author's code may raise anything
+            return "failed", _failed(verdicts.raised(error, doing, "environment_error"))
+
+    async def _judge(self, world: Environment[Any], response: Response, deadline: Deadline) -> bytes:
+        seconds = deadline.within(self.settings.verify_timeout_s).left()
+        name = f"{self.environment.__name__}.verify"
+        try:
+            found = await self._run("verify", seconds, world.verify, response)
+        except TimeoutError:
+            raise Failed("verifier_timeout", f"{name} took longer than {seconds:.3g} s") from None
+        except Exception as error:
+            raise verdicts.raised(error, name, "verifier_error") from error
+        return verdicts.members(world, found)
+
+    def _accepted(self, ran: list[Ran]) -> list[AcceptedCall]:
+        return [
+            AcceptedCall(
+                name=each.tool,
+                arguments=self.environment.tools[each.tool].accepted(each.arguments),
+                status=each.status,  # `refused` is not among them
+                order=order,
+            )
+            for order, each in enumerate(ran)
+        ]
+
+    async def _run(self, what: str, timeout_s: float, method: Any, *args: Any) -> Any:
+        return await self._runner.run(f"{self.environment.__name__}.{what}", timeout_s, method, *args)
+
+    async def _close_world(self, world: Environment[Any]) -> None:
+        if type(world).close is Environment.close:
+            return
+        try:
+            await self._run("close", CLOSE_TIMEOUT_S, world.close)
+        except Exception as error:  # noqa: BLE001  nobody waits for it; it is counted
+            self._metrics.count("close_failed", error=type(error).__name__)
+
+
+def _told(sentences: list[str]) -> Reply:
+    """The model's mistake, told to the model."""
+    return Reply(strict_json.dumps({"error": sentences}), 422)
+
+
+def _failed(error: Failed) -> Reply:
+    return Reply(strict_json.dumps(error.body()), error.status)
+
+
+def _again(record: sessions.Record, tool: str, arguments: bytes) -> Reply:
+    if record.ran.tool != tool or record.ran.arguments != arguments or record.reply is None:
+        raise Conflict("this X-Call-Id was used for another call of the session")
+    return record.reply

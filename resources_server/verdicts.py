@@ -1,0 +1,78 @@
+"""What `verify` gave, made into the members of the reply, or into the failure that it is."""
+
+import math
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from resources_server.environment import Environment
+from wire import strict_json
+from wire.errors import Failed
+from wire.rollout import Verdict
+
+MAX_TEXT = 500  # characters of an exception's text in a message
+
+
+def members(world: Environment[Any], found: Any) -> bytes:
+    """`"reward":…,"metrics":…,"state":…`: what a verdict adds to its row, as JSON text without the braces.
+
+    Raises:
+        Failed: `invalid_reward`, or `unserialisable` for state that is no JSON.
+    """
+    verdict = checked(found)
+    added: dict[str, Any] = {"reward": verdict.reward, "metrics": verdict.metrics}
+    if verdict.reward_components is not None:
+        added["reward_components"] = verdict.reward_components
+    if verdict.reason is not None:
+        added["reason"] = verdict.reason
+    try:
+        added["state"] = world.state()
+        if world.calls_were_read:
+            added["accepted_calls"] = [call.model_dump() for call in world.calls]
+        return strict_json.dumps(added)[1:-1]
+    except (strict_json.JSONError, ValueError) as error:
+        name = type(world).__name__
+        raise Failed("unserialisable", f"the state of {name} cannot be written as JSON: {error}") from None
+
+
+def checked(found: Any) -> Verdict:
+    """The verdict, with finite numbers only.
+
+    Raises:
+        Failed: `invalid_reward`.
+    """
+    verdict = found if isinstance(found, Verdict) else _from_number(found)
+    named = {"reward": verdict.reward, **verdict.metrics, **(verdict.reward_components or {})}
+    for name, value in named.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise Failed("invalid_reward", f"verify gave {name} = {value!r}; it should be a finite number")
+    return verdict
+
+
+def raised(error: BaseException, doing: str, kind: str) -> Failed:
+    """The failure for an exception of the author's: its type and text, which the author needs and the model never sees.
+
+    A `Failed` that the author raised on purpose (`judge_unavailable`, `sandbox_lost`) stays what it is.
+    """
+    if isinstance(error, Failed):
+        return error
+    if kind == "verifier_error" and isinstance(error, ValidationError) and error.title == Verdict.__name__:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        return Failed("invalid_reward", f"{doing}: {where}: {first['msg']}")
+    text = _text(error)
+    return Failed(kind, f"{doing} raised {type(error).__name__}" + (f": {text}" if text else ""))
+
+
+def _text(error: BaseException) -> str:
+    if isinstance(error, ValidationError):  # its own text would quote what it was given
+        first = error.errors(include_input=False, include_url=False)[0]
+        return f"{error.title}.{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return str(error)[:MAX_TEXT]
+
+
+def _from_number(found: Any) -> Verdict:
+    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+        shown = f"a {type(found).__name__}" if isinstance(found, BaseModel) else repr(found)[:80]
+        raise Failed("invalid_reward", f"verify gave {shown}; it should be a finite number or a Verdict")
+    return Verdict(reward=float(found))
