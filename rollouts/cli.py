@@ -26,6 +26,7 @@ class Entry:
 
 
 COMMANDS: dict[str, Entry] = {
+    "collect": Entry("rollouts.commands.collect:collect", "Play rows, score them, write one JSON line per rollout."),
     "serve": Entry("rollouts.commands.serve:serve", "Run the servers until stopped."),
     "config": Entry("rollouts.commands.config:config", "Print the resolved config, secrets masked."),
     "models": Entry("rollouts.commands.models:app", "Fetch and list the small models that run on this machine."),

@@ -17,7 +17,8 @@ def test_a_failed_member_is_in_no_mean() -> None:
     """Case F05, G1: rewards 1, 0, failure, 0 have the mean 1/3 over three."""
     rewards = [1.0, 0.0, FAILED, 0.0]
     figures = group_figures(rewards)
-    assert (figures.n, figures.n_valid, figures.mean) == (4, 3, pytest.approx(1 / 3))
+    assert (figures.n, figures.n_valid) == (4, 3)
+    assert figures.mean == pytest.approx(1 / 3)
     assert advantages(rewards, normalise=False) == [
         pytest.approx(2 / 3),
         pytest.approx(-1 / 3),
@@ -88,7 +89,8 @@ def test_paired_tasks_are_compared_task_by_task() -> None:
     first = {str(each): 0.0 for each in range(6)}
     result = statistics.paired(first, dict.fromkeys(first, 1.0) | {"other": 0.0})
     assert result is not None
-    assert (result.difference.mean, result.better, result.p_value) == (1.0, 6, pytest.approx(2 / 64))
+    assert (result.difference.mean, result.better) == (1.0, 6)
+    assert result.p_value == pytest.approx(2 / 64)
 
 
 @given(st.lists(st.floats(-1e3, 1e3), min_size=1))
