@@ -3,7 +3,8 @@
 `check_request`, `check_items`      what a caller may send, refused by name
 `MessageBuilder`, `items_to_messages`, `request_to_chat`   towards a chat server
 `chat_to_response`                  its answer
-The faces for clients that speak Chat or Messages are in `chat_face` and `messages_face`.
+`chat_request_to_responses`, `response_to_chat`            for clients that speak Chat
+`messages_request_to_responses`, `response_to_messages`    for clients that speak Anthropic's Messages
 """
 
 from model_interface.translate.answers import (
@@ -14,8 +15,10 @@ from model_interface.translate.answers import (
     response_object,
     usage_of,
 )
+from model_interface.translate.chat_face import chat_request_to_responses, messages_to_items, response_to_chat
 from model_interface.translate.errors import InvalidRequest, UpstreamError, error_sentence, raise_if_error
 from model_interface.translate.history import MessageBuilder, items_to_messages
+from model_interface.translate.messages_face import error_body, messages_request_to_responses, response_to_messages
 from model_interface.translate.parameters import extra_body, request_to_chat
 from model_interface.translate.reasoning import Reasoning, ThoughtSplitter, split_thoughts
 from model_interface.translate.requests import EXTRA_SAMPLING, PARAMETERS, check_items, check_request
@@ -29,17 +32,23 @@ __all__ = [
     "ThoughtSplitter",
     "UpstreamError",
     "calls_of",
+    "chat_request_to_responses",
     "chat_to_response",
     "check_items",
     "check_request",
+    "error_body",
     "error_sentence",
     "extra_body",
     "items_to_messages",
     "logprobs_of",
+    "messages_request_to_responses",
+    "messages_to_items",
     "new_id",
     "raise_if_error",
     "request_to_chat",
     "response_object",
+    "response_to_chat",
+    "response_to_messages",
     "split_thoughts",
     "usage_of",
 ]
