@@ -6,6 +6,7 @@ side answers alike however often it comes (`Retry.REPLAY`) is repeated after a l
 
 import asyncio
 import enum
+import io
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ CONNECT_S = 10.0  # a connection on a cluster takes milliseconds; past this the 
 KEEP_ALIVE_S = 4.0  # below every server's own (uvicorn: 5 s), so that a call is never sent into a closing socket
 QUOTED_CHARACTERS = 200  # of an answer, in a message
 CACHED_URLS = 4096
+LARGE_BYTES = 1 << 20  # bodies from here on are sent piece by piece; aiohttp warns of larger ones in one piece
 
 
 class Retry(enum.Enum):
@@ -207,7 +209,7 @@ class Client:
         timeout = aiohttp.ClientTimeout(total=left, sock_connect=CONNECT_S)
         try:
             async with self._http.request(
-                method, url, data=body, headers=sent, timeout=timeout, allow_redirects=False
+                method, url, data=_sent(body), headers=sent, timeout=timeout, allow_redirects=False
             ) as answer:
                 content = await answer.read()
                 cookies = {key: each.value for key, each in answer.cookies.items()} if answer.cookies else {}
@@ -237,6 +239,10 @@ class Client:
 def _wait_s(attempt: int) -> float:
     longest = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** (attempt - 1))
     return random.uniform(FIRST_WAIT_S / 2, longest)
+
+
+def _sent(body: bytes | None) -> bytes | io.BytesIO | None:
+    return body if body is None or len(body) < LARGE_BYTES else io.BytesIO(body)
 
 
 def _cause(error: BaseException) -> str:

@@ -1,6 +1,9 @@
 """A run from rows to lines, against an agent server that fails as its rows say."""
 
 import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -111,13 +114,20 @@ async def test_max_failures_stops_early(runs: Runs) -> None:
 
 async def test_rows_are_parsed_once(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Per rollout: one reading of the answer, one writing of the line; the row's bytes go through."""
-    calls: list[str] = []
-    loads, dumps = strict_json.loads, strict_json.dumps
+    calls: Counter[str] = Counter()
     plan = runs.plan([row(each) for each in range(10)])
-    monkeypatch.setattr(strict_json, "loads", lambda data: (calls.append("loads"), loads(data))[1])
-    monkeypatch.setattr(strict_json, "dumps", lambda value, **how: (calls.append("dumps"), dumps(value, **how))[1])
+    for name in ("loads", "dumps"):
+        monkeypatch.setattr(strict_json, name, _counted(getattr(strict_json, name), calls, name))
 
     await runs.run(plan)
 
-    assert calls.count("loads") <= 10 + 10 + 3  # the index, the answers, the record of the run
-    assert calls.count("dumps") <= 10 + 5
+    assert calls["loads"] <= 10 + 10 + 3  # the index, the answers, the record of the run
+    assert calls["dumps"] <= 10 + 5
+
+
+def _counted(function: Callable[..., Any], calls: Counter[str], name: str) -> Callable[..., Any]:
+    def counted(*arguments: Any, **named: Any) -> Any:
+        calls[name] += 1
+        return function(*arguments, **named)
+
+    return counted
