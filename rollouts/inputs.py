@@ -209,8 +209,8 @@ def _asked_for(inputs: Inputs, key: tuple[int, int]) -> bool:
 def _refuse_other(inputs: Inputs, where: str, task: int, line: Line) -> None:
     """Compare a line with the row it should come from, for want of a record of the run."""
     row = strict_json.loads(inputs.rows.read(task))
-    for name in row.keys() & line.keys():
-        if row[name] != line[name]:
+    for name in row:
+        if name in line and row[name] != line[name]:
             raise UsageError(
                 f"{where}: field {name!r} is not that of {inputs.rows.place(task)}, the row of task {task}; --fresh starts anew"
             )
