@@ -102,7 +102,8 @@ RUNAWAYS = {
     "output": ("while True: print('x' * 1000)", "output"),
     "stderr": ("import sys\nwhile True: sys.stderr.write('x' * 1000)", "output"),
     "memory_of_children": (
-        "import os, time\nfor _ in range(4): os.fork()\nx = bytearray(50 * 2**20)\nfor i in range(0, len(x), 4096): x[i] = 1\ntime.sleep(60)",
+        "import os, time\nfor _ in range(4): os.fork()\n"
+        "x = bytearray(50 * 2**20)\nfor i in range(0, len(x), 4096): x[i] = 1\ntime.sleep(60)",
         "memory",
     ),
     "ignoring_signals": (
