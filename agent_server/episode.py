@@ -23,7 +23,7 @@ class Episode:
 class Transcript:
     """Grows by one entry per model call and one per tool call; nothing in it is ever rewritten."""
 
-    __slots__ = ("_usage", "ends", "items", "last", "model", "steps")
+    __slots__ = ("_echo", "_usage", "ends", "items", "last", "model", "steps")
 
     def __init__(self) -> None:
         self.items: list[Item] = []
@@ -36,6 +36,7 @@ class Transcript:
         """Who answered last: model, backend, policy_version, as far as the model interface says."""
         self.last: dict[str, Any] = {}
         """The last model call's Responses object, with the items of that call alone."""
+        self._echo: dict[str, Any] = {}  # the first reply: it alone repeats the request's parameters, tools among them
         self._usage: dict[str, Any] | None = None
 
     def add_reply(self, reply: dict[str, Any], started_at: float, model_s: float) -> list[Item]:
@@ -48,6 +49,7 @@ class Transcript:
         usage = reply.get("usage") if isinstance(reply.get("usage"), dict) else None
         self._usage = add_usage(self._usage, usage)
         self.last = reply
+        self._echo = self._echo or reply
         self.model = {key: told.get(key) for key in ("model", "backend", "policy_version")}
         self.model["model"] = self.model["model"] or reply.get("model")
         self.steps.append(
@@ -71,7 +73,9 @@ class Transcript:
     def response(self) -> dict[str, Any]:
         """One Responses object for the whole episode: the last reply with all items and the sum of usage."""
         empty = {"object": "response", "status": "incomplete", "incomplete_details": None}
-        return {**(self.last or empty), "output": self.items, "usage": self._usage}
+        merged = {**self._echo, **(self.last or empty), "output": self.items, "usage": self._usage}
+        merged.pop("previous_response_id", None)
+        return merged
 
     def episode(self, outcome: str) -> Episode:
         """The episode as recorded so far, with its outcome."""

@@ -24,7 +24,7 @@ def scored(row: dict[str, Any], verified: dict[str, Any], episode: Episode, fact
         facts: What `provenance` gave.
 
     Raises:
-        Failed: the reward is not a finite number, or the verifier says that it has failed.
+        Failed: the reward is not a finite number, or the verifier says that it is no measurement.
     """
     return {
         **verified,
@@ -34,7 +34,7 @@ def scored(row: dict[str, Any], verified: dict[str, Any], episode: Episode, fact
         "metrics": verified.get("metrics") or {},
         "outcome": episode.outcome,
         "failure": None,
-        "mask_sample": verified.get("mask_sample") is True,
+        "mask_sample": False,
         "steps": episode.steps,
         **facts,
     }
@@ -78,13 +78,20 @@ def facts(
 
 
 def _reward(verified: dict[str, Any]) -> float:
-    kind = verified.get("failure_kind")
-    if kind:
-        reason = verified.get("failure_reason") or "the verifier gave no reason"
-        raise Failed(kind if kind in KINDS else "verifier_error", f"{kind}: {reason}")
+    if verified.get("mask_sample") is True or verified.get("_ng_failure_class"):
+        kind = str(verified.get("failure_kind") or verified.get("_ng_failure_class") or "mask_sample")
+        reason = verified.get("failure_reason") or "the verifier says that its reward is no measurement"
+        raise Failed(_kind(kind), f"{kind}: {reason}")
     reward = verified.get("reward")
     if isinstance(reward, bool) or not isinstance(reward, int | float) or not math.isfinite(reward):
         raise Failed(
             "invalid_reward", f"verify gave the reward {str(reward)[:SHOWN_CHARACTERS]!r}, not a finite number"
         )
     return float(reward)
+
+
+def _kind(theirs: str) -> str:
+    """Our kind for a verifier's own name of what went wrong. Source: NeMo Gym 0.7, failure_kinds."""
+    if theirs in KINDS:
+        return theirs
+    return "judge_unavailable" if theirs.startswith("judge_") else "verifier_error"

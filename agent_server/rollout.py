@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -10,6 +11,7 @@ from agent_server import failures, line
 from agent_server.agent import Agent, Episode
 from agent_server.episode import Transcript
 from agent_server.session import Session
+from agent_server.tokens import marked_items
 from agent_server.toolbox import Toolbox
 from agent_server.world import World
 from wire import strict_json
@@ -21,49 +23,73 @@ from wire.rollout import Seeded
 CLOSE_S = 5.0  # for the world to be closed, also when no time is left
 VERIFY_SHARE = 0.2  # of the budget, kept for the verdict where a world wants one on time-out
 VERIFY_RESERVE_S = 30.0  # the most that is kept
+TIME_KINDS = frozenset({"timeout", "model_timeout", "tool_timeout"})
+AT_THE_END_S = 0.05  # left of the budget: another server may find a little earlier than we that it is spent
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Player:
+    """Who plays, the same for every rollout of a process."""
+
+    agent: Agent
+    name: str
+    """As the config has it, for the line."""
+    client: Client
+    """Knows `model_interface` and the resources servers."""
 
 
 class Rollout:
     """One row's way through the three servers.
 
     Args:
-        client: Shared; knows `model_interface` and the resources server.
-        agent: Plays the episode.
-        agent_name: For the line.
+        player: Plays the episode.
         row: The data set row, flat.
         world: The resources server under this rollout's session id.
         deadline: Of the whole rollout, the verdict included.
+        token_ids_on_items: Put the three token fields on the items of the line.
     """
 
     def __init__(
-        self, client: Client, agent: Agent, agent_name: str, row: dict[str, Any], world: World, deadline: Deadline
+        self,
+        player: Player,
+        row: dict[str, Any],
+        world: World,
+        deadline: Deadline,
+        *,
+        token_ids_on_items: bool = False,
     ) -> None:
-        self._client = client
-        self._agent = agent
-        self._agent_name = agent_name
+        self._player = player
         self._row = row
         self._world = world
         self._deadline = deadline
+        self._token_ids_on_items = token_ids_on_items
         self._transcript: Transcript | None = None
         self._environment: dict[str, Any] | None = None
+        self._declares = False
 
     async def run(self) -> dict[str, Any]:
         """The rollout line: scored, or with the failure that left it without a verdict."""
         try:
-            return await self._scored()
+            record = await self._scored()
         except Failed as error:
-            return line.failed(self._row, error, self._transcript, self._facts())
+            record = line.failed(self._row, error, self._transcript, self._facts())
         finally:
             await close(self._world)
+        if self._token_ids_on_items and self._transcript is not None and record["response"] is not None:
+            record["response"] = {**record["response"], "output": marked_items(self._transcript)}
+        return record
 
-    async def play(self) -> Episode:
-        """The episode alone, without a verdict. Raises `Failed` as it comes."""
+    async def play(self) -> dict[str, Any]:
+        """The episode's Responses object alone, without a verdict. Raises `Failed` as it comes."""
         try:
-            return await self._episode(await self._seed())
+            episode = await self._episode(await self._seed())
         finally:
             await close(self._world)
+        if self._token_ids_on_items and self._transcript is not None:
+            return {**episode.response, "output": marked_items(self._transcript)}
+        return episode.response
 
     async def _scored(self) -> dict[str, Any]:
         seeded = await self._seed()
@@ -72,28 +98,31 @@ class Rollout:
         return line.scored(self._row, verified, episode, self._facts())
 
     def _facts(self) -> dict[str, Any]:
-        return line.facts(self._row, self._agent_name, self._environment, self._transcript)
+        return line.facts(self._row, self._player.name, self._environment, self._transcript)
 
     async def _seed(self) -> dict[str, Any]:
+        body = strict_json.dumps(self._row, trusted=True)
         try:
-            reply = await self._world.post(
-                "/seed_session", strict_json.dumps(self._row), self._deadline, retry=Retry.REPLAY
-            )
+            reply = await self._world.post("/seed_session", body, self._deadline, retry=Retry.REPLAY)
         except CallError as error:
             raise failures.no_answer("session", error, self._deadline) from error
         if not reply.ok:
             raise failures.seed_answer(reply)
-        return _object(reply, "session_seed_failed")
+        seeded = _object(reply, "session_seed_failed")
+        if seeded.get("session_id") == self._world.session_id:
+            self._world.cookies.clear()  # a server that knows us by the header needs none
+        return seeded
 
     async def _episode(self, seeded: dict[str, Any]) -> Episode:
         params = self._row["responses_create_params"]
         told = _seeded(seeded)
         declared = seeded.get("tools")
         toolbox = Toolbox(declared, params.get("tools"), told.parallel_tools)
+        self._declares = declared is not None
         self._environment = told.environment.model_dump() if told.environment else None
         deadline = _to_act(self._deadline) if told.score_on_timeout else self._deadline
         session = Session(
-            self._client,
+            self._player.client,
             self._world.session_id,
             deadline,
             toolbox,
@@ -103,14 +132,17 @@ class Rollout:
         )
         self._transcript = session.transcript
         try:
-            return await act(self._agent, params, session)
+            return await act(self._player.agent, params, session)
         except Failed as error:
-            if error.kind == "timeout" and told.score_on_timeout:
+            if told.score_on_timeout and error.kind in TIME_KINDS and deadline.left() < AT_THE_END_S:
                 return session.transcript.episode("deadline")
             raise
 
     async def _verify(self, episode: Episode) -> dict[str, Any]:
-        body = strict_json.dumps({**self._row, "response": episode.response})
+        response = episode.response
+        if self._declares:  # our own: it knows its tools, and need not read them in every verify
+            response = {key: value for key, value in response.items() if key != "tools"}
+        body = strict_json.dumps({**self._row, "response": response}, trusted=True)
         try:
             reply = await self._world.post("/verify", body, self._deadline, retry=Retry.REPLAY)
         except CallError as error:
@@ -120,7 +152,7 @@ class Rollout:
         not_finite = (
             b"NaN" in reply.body or b"Infinity" in reply.body
         )  # what Python's own JSON writer would let through
-        return _object(reply, "invalid_reward" if not_finite else "verifier_error")
+        return _object(reply, "invalid_reward" if not_finite else "verifier_error", echoed=body)
 
 
 async def act(agent: Agent, params: dict[str, Any], session: Session) -> Episode:
@@ -133,13 +165,14 @@ async def act(agent: Agent, params: dict[str, Any], session: Session) -> Episode
     if session.toolbox.definitions:
         request["tools"] = session.toolbox.definitions
     try:
-        async with asyncio.timeout(session.deadline.left()):
+        async with asyncio.timeout(session.deadline.left()) as timer:
             return await agent.run(request, session)
-    except TimeoutError as error:
-        raise Failed("timeout", f"the rollout's time was up after {len(session.transcript.steps)} steps") from error
     except (Failed, asyncio.CancelledError):
         raise
     except Exception as error:  # an agent is a plug-in: its faults are this rollout's, never the server's
+        if timer.expired():
+            steps = len(session.transcript.steps)
+            raise Failed("timeout", f"the rollout's time was up after {steps} steps") from error
         log.exception("agent %s failed", type(agent).__name__)
         raise Failed("agent_error", f"{type(agent).__name__}: {type(error).__name__}: {error}") from error
 
@@ -170,9 +203,13 @@ def _to_act(whole: Deadline) -> Deadline:
     return Deadline(left - min(VERIFY_RESERVE_S, left * VERIFY_SHARE))
 
 
-def _object(reply: Reply, kind: str) -> dict[str, Any]:
+def _object(reply: Reply, kind: str, echoed: bytes = b"") -> dict[str, Any]:
+    """The object that a server answered with; of what was posted and comes back as it was, nothing is read again."""
+    text, posted = reply.body, echoed[:-1]
+    if posted and text.startswith(posted + b","):
+        text = b"{" + text[len(posted) + 1 :]
     try:
-        value = strict_json.loads(reply.body)
+        value = strict_json.loads(text)
     except strict_json.JSONError as error:
         raise Failed(kind, f"{reply.server} answered {reply.path} with no JSON: {error}") from error
     if not isinstance(value, dict):

@@ -1,33 +1,12 @@
-"""From what was posted to a flat row, and from a row to the resources server that has its world. Pure."""
+"""From a row to the resources server that has its world. Pure."""
 
 import difflib
 from collections.abc import Iterable
 from typing import Any
 
-from wire import strict_json
 from wire.errors import Unprocessable
-from wire.rollout import check_row
 
 RESOURCES = "resources_server"
-
-
-def read_row(body: bytes) -> dict[str, Any]:
-    """The row that was posted.
-
-    Raises:
-        JSONError: it is not JSON.
-        Unprocessable: it is no row; the message names the field.
-    """
-    row = strict_json.loads(body)
-    if not isinstance(row, dict):
-        raise Unprocessable(f"a row is a JSON object, not a {type(row).__name__}")
-    wrong = check_row(row)
-    if wrong:
-        raise Unprocessable(f"row: {wrong}")
-    tools = row["responses_create_params"].get("tools")
-    if tools is not None and not (isinstance(tools, list) and all(isinstance(each, dict) for each in tools)):
-        raise Unprocessable("row: field 'responses_create_params.tools' is no list of tool definitions")
-    return row
 
 
 def resources_servers(servers: Iterable[str]) -> dict[str, str]:
@@ -52,7 +31,7 @@ def server_of(row: dict[str, Any], servers: dict[str, str]) -> str:
     close = difflib.get_close_matches(str(wanted), servers, 1)
     hint = f", did you mean {close[0]!r}?" if close else ""
     raise Unprocessable(
-        f"row: no environment is called {wanted!r}{hint} (have: {', '.join(sorted(servers))}); "
+        f"row: no environment is called {wanted!r}{hint} (have: {', '.join(sorted(servers)) or 'none'}); "
         "name one in field 'environment' or 'agent_ref.name'",
         param="environment",
     )

@@ -174,6 +174,7 @@ class Stage:
     model: Any
     world: Any
     url: str
+    world_url: str
     http: aiohttp.ClientSession
 
     async def post(self, path: str, body: Any, headers: dict[str, str] | None = None) -> tuple[int, Any]:
@@ -206,7 +207,7 @@ async def stage(
     async with serving(model_interface=model, resources_server=world) as found:
         app = make_app(section, agent(section), {**found, **(urls or {})})
         async with serving(agent_server=app) as served, aiohttp.ClientSession() as http:
-            yield Stage(model, world, served["agent_server"], http)
+            yield Stage(model, world, served["agent_server"], found["resources_server"], http)
 
 
 def outputs(line: dict[str, Any]) -> list[str]:

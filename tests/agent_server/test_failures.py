@@ -77,8 +77,9 @@ async def test_a_tool_whose_side_fails(answer: Any, kind: str) -> None:
         ((200, {}), "invalid_reward"),
         ((200, b'{"reward": NaN}'), "invalid_reward"),
         ((200, b'{"reward": 1e999}'), "invalid_reward"),
-        ((200, {"reward": 0.0, "failure_kind": "judge_unavailable", "failure_reason": "503"}), "judge_unavailable"),
-        ((200, {"reward": 0.0, "failure_kind": "mine:odd", "failure_reason": "x"}), "verifier_error"),
+        ((200, {"reward": 0.0, "mask_sample": True, "failure_kind": "judge_failed"}), "judge_unavailable"),
+        ((200, {"reward": 0.0, "mask_sample": True, "failure_kind": "mine:odd"}), "verifier_error"),
+        ((200, {"reward": 0.0, "_ng_failure_class": "judge_failed"}), "judge_unavailable"),
     ],
 )
 async def test_a_verifier_that_fails(answer: Any, kind: str) -> None:

@@ -1,0 +1,214 @@
+"""What the agent server's routes do. It shares an agent, a client and a count among rollouts, and nothing of any one rollout."""
+
+import asyncio
+import secrets
+from collections.abc import Coroutine
+from http.cookies import CookieError, SimpleCookie
+from typing import Any, TypeVar
+
+from agent_server import agent_sessions, forms, line
+from agent_server.agent import Agent
+from agent_server.rollout import Player, Rollout, act
+from agent_server.rows import resources_servers, server_of
+from agent_server.session import Session
+from agent_server.settings import AgentServerSettings
+from agent_server.tokens import marked_items
+from agent_server.toolbox import Definition, Toolbox
+from agent_server.world import World
+from wire import strict_json
+from wire.app import App, HotReply, HotRequest, no_such_path
+from wire.client import CallError, Client
+from wire.deadline import Deadline
+from wire.errors import Failed, Overloaded, TriviumError, Unprocessable, UsageError
+
+T = TypeVar("T")
+SESSION_BYTES = 24  # 192 random bits of a session id made here
+TOOLS_S = 10.0  # for the tools' server to tell what it has
+
+
+class CallerGoneError(TriviumError):
+    """The caller of a rollout left before its end; nobody reads this."""
+
+    status, code = 499, "caller_gone"
+
+
+class AgentServer:
+    """The handlers.
+
+    Args:
+        settings: The bounds.
+        agent: Plays every rollout.
+        client: Knows `model_interface` and the resources servers; opened and closed here.
+        app: For the metrics.
+    """
+
+    def __init__(self, settings: AgentServerSettings, agent: Agent, client: Client, app: App) -> None:
+        self._settings = settings
+        self._player = Player(agent, settings.agent, client)
+        self._client = client
+        self._metrics = app.metrics
+        self._servers = resources_servers(client.addresses)
+        self._sessions = agent_sessions.AgentSessions()
+        self._in_flight = 0
+        app.metrics.gauge("rollouts_in_flight", lambda: self._in_flight)
+        app.metrics.gauge("agent_sessions_open", lambda: len(self._sessions))
+
+    async def start(self) -> None:
+        """Open the connection pool."""
+        await self._client.__aenter__()
+
+    async def stop(self) -> None:
+        """Close it."""
+        await self._client.__aexit__(None, None, None)
+
+    async def run(self, request: HotRequest) -> HotReply:
+        """`POST /run`: a row in, its rollout line out; a failed rollout is a line too."""
+        posted = forms.read(request.body)
+        rollout = self._rollout(request, posted.row, on_items=posted.typed)
+        record = await self._admitted(request, rollout.run())
+        self._metrics.count("rollouts", result=record["outcome"] or record["failure"]["kind"])
+        try:
+            body = strict_json.dumps(posted.answer(record), trusted=True)
+        except strict_json.JSONError as error:
+            fault = Failed("unserialisable", f"the line cannot be written as JSON: {error}")
+            body = strict_json.dumps(posted.answer(line.failed(posted.row, fault, None, {})))
+        return HotReply(body)
+
+    async def respond(self, request: HotRequest) -> HotReply:
+        """`POST /v1/responses`: the Responses object of one episode, for a whole row or in a session that is open."""
+        if not request.path.endswith("/v1/responses"):
+            raise no_such_path(request)
+        body = request.json()
+        if not isinstance(body, dict):
+            raise Unprocessable("the body is a JSON object")
+        on_items = request.path != "/v1/responses"
+        if "responses_create_params" in body or "task_input" in body:
+            row = forms.check(forms.flat(body))
+            rollout = self._rollout(request, row, on_items=on_items)
+            return HotReply.json(await self._admitted(request, rollout.play()))
+        if not isinstance(body.get("input"), str | list):
+            raise Unprocessable("field 'input' is missing (a string or a list of items)", param="input")
+        return await self._in_open_session(request, body, on_items)
+
+    async def open_session(self, request: HotRequest) -> HotReply:
+        """`POST /v1/agent_sessions`."""
+        session = self._sessions.open(request.body)
+        cookie = f"{agent_sessions.COOKIE}={session.id}; Path=/; HttpOnly; SameSite=Lax".encode()
+        return HotReply.json({"agent_session_id": session.id}, headers=[(b"set-cookie", cookie)])
+
+    async def close_session(self, request: HotRequest) -> HotReply:
+        """`POST /v1/agent_sessions/close`: also gives back the cookies of the tools' server, for the verdict."""
+        session = self._sessions.close(request.body)
+        return HotReply.json({"agent_session_id": session.id, "resources_cookies": session.cookies or None})
+
+    def _rollout(self, request: HotRequest, row: dict[str, Any], *, on_items: bool) -> Rollout:
+        world = World(self._client, server_of(row, self._servers), _session_id(request))
+        on_items = on_items or self._settings.token_ids == "items"
+        return Rollout(self._player, row, world, self._deadline(request), token_ids_on_items=on_items)
+
+    def _deadline(self, request: HotRequest) -> Deadline:
+        return Deadline.from_header(request.header(b"x-budget-s"), self._settings.timeout_s)
+
+    async def _in_open_session(self, request: HotRequest, body: dict[str, Any], on_items: bool) -> HotReply:
+        """An episode among tools that the caller has seeded: named by an agent session, a session id, or its cookies."""
+        cookies = _cookies(request)
+        name = cookies.pop(agent_sessions.COOKIE, None)
+        opened = self._sessions.get(name) if name is not None else None
+        session_id = opened.id if opened is not None else _session_id(request)
+        world = self._world_of(request, opened, session_id, cookies)
+        declared = await self._told_tools(world, body)
+        toolbox = Toolbox(declared, body.get("tools"))
+        session = Session(self._client, session_id, self._deadline(request), toolbox, world=world)
+        episode = await self._admitted(request, act(self._player.agent, body, session))
+        response = {
+            "tool_choice": "auto",
+            "parallel_tool_calls": True,
+            "tools": toolbox.definitions,
+            **episode.response,
+        }
+        if on_items or opened is not None or self._settings.token_ids == "items":
+            response["output"] = marked_items(session.transcript)
+        if opened is not None and world is not None:
+            opened.cookies = world.cookies
+        return HotReply.json(response, headers=[] if opened is not None else _set_cookies(world))
+
+    def _world_of(
+        self,
+        request: HotRequest,
+        opened: agent_sessions.AgentSession | None,
+        session_id: str,
+        cookies: dict[str, str],
+    ) -> World | None:
+        if opened is not None:
+            url = opened.tools_url
+            if url is None:
+                return None
+            self._client.addresses.setdefault(url, url)
+            return World(self._client, url, session_id, opened.cookies)
+        if request.header(b"x-session-id") is None and not cookies:
+            return None
+        return World(self._client, server_of({}, self._servers), session_id, cookies)
+
+    async def _told_tools(self, world: World | None, body: dict[str, Any]) -> list[Definition] | None:
+        """The tools of the world where the request brings none; a world that does not tell has none but the request's."""
+        if body.get("tools"):
+            if world is None:
+                raise UsageError(
+                    "tools need a world: send the X-Session-Id of a seeded session, its cookies, or the whole row"
+                )
+            return None
+        if world is None:
+            return None
+        try:
+            reply = await self._client.get(world.server, "/tools", deadline=Deadline(TOOLS_S))
+            tools = strict_json.loads(reply.body).get("tools") if reply.ok else None
+        except (CallError, strict_json.JSONError, AttributeError):
+            return None
+        return [each for each in tools if isinstance(each, dict)] if isinstance(tools, list) else None
+
+    async def _admitted(self, request: HotRequest, work: Coroutine[Any, Any, T]) -> T:
+        """Do the work unless too much is in flight; stop it when its caller has gone."""
+        most = self._settings.max_rollouts
+        if self._in_flight >= most:
+            work.close()
+            self._metrics.count("rollouts_refused")
+            raise Overloaded(
+                f"{most} rollouts are in flight, as many as agent_server.max_rollouts allows; ask again later"
+            )
+        self._in_flight += 1
+        try:
+            return await _while_connected(request, work)
+        finally:
+            self._in_flight -= 1
+
+
+async def _while_connected(request: HotRequest, work: Coroutine[Any, Any, T]) -> T:
+    working = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(request.disconnected())
+    try:
+        await asyncio.wait([working, gone], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        gone.cancel()
+        if not working.done():
+            working.cancel()
+            await asyncio.wait([working])
+    if working.cancelled():
+        raise CallerGoneError("the caller has gone")
+    return working.result()
+
+
+def _session_id(request: HotRequest) -> str:
+    return request.header(b"x-session-id") or secrets.token_urlsafe(SESSION_BYTES)
+
+
+def _cookies(request: HotRequest) -> dict[str, str]:
+    try:
+        return {name: each.value for name, each in SimpleCookie(request.header(b"cookie") or "").items()}
+    except CookieError as error:
+        raise UsageError(f"the Cookie header cannot be read: {error}") from None
+
+
+def _set_cookies(world: World | None) -> list[tuple[bytes, bytes]]:
+    """The world's cookies for a caller that keeps only what the last reply set."""
+    cookies = world.cookies if world is not None else {}
+    return [(b"set-cookie", f"{name}={value}; Path=/; HttpOnly".encode("latin-1")) for name, value in cookies.items()]
