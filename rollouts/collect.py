@@ -75,7 +75,7 @@ class _Collector:
         self._counts = inputs.counts()
         self._began, self._tokens_before = time.monotonic(), inputs.statistics.output_tokens
         self._done_before = self._counts.ok + self._counts.failed
-        self._ran = self._retried = self._cancelled = self._failed = 0
+        self._ran = self._retried = self._cancelled = self._failed = self._left_out = 0
         self._stopped: str | None = None
         self._interrupted = False
         self._finished = asyncio.Event()
@@ -253,7 +253,9 @@ class _Collector:
             return True
         known = self._inputs.seconds[task] if self._inputs.seconds else 0.0
         expected = known or self._inputs.statistics.expected_s() or 0.0
-        return time.time() + expected <= self._plan.stop_by
+        fits = time.time() + expected <= self._plan.stop_by
+        self._left_out += not fits
+        return fits
 
     def _tick(self) -> Tick:
         counts, statistics = self._counts, self._inputs.statistics
@@ -296,7 +298,7 @@ class _Collector:
             cancelled=self._cancelled,
             outside=inputs.outside,
             groups=self._groups,
-            stopped=self._stopped,
+            stopped=self._stopped or (f"{self._left_out} could not end by --stop-by" if self._left_out else None),
             interrupted=self._interrupted,
         )
         return replace(summary, findings=findings(summary))

@@ -56,7 +56,7 @@ def _reasons(
     found = []
     if valid < fewest(size, settings):
         found.append("too_few_valid")
-    elif len(counted) < min(2, size):
+    elif len(counted) < min(settings.min_valid, size):
         found.append("too_few_left")
     if over_long and settings.over_long != "keep":
         found.append("over_long")

@@ -1,5 +1,6 @@
 """How tests collect: a plan over rows that are given as objects, and what is on disk afterwards."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ class Noted(Quiet):
     def __init__(self) -> None:
         self.notes: list[str] = []
         self.ticks: list[Any] = []
+        self.told = asyncio.Event()
 
     def started(self, tick: Any) -> None:
         self.ticks.append(tick)
@@ -30,6 +32,7 @@ class Noted(Quiet):
 
     def note(self, message: str) -> None:
         self.notes.append(message)
+        self.told.set()
 
 
 def row(number: int, **fields: Any) -> Row:
@@ -65,7 +68,7 @@ class Runs:
         self.dataset, self.output = folder / "rows.jsonl", folder / "out.jsonl"
         self.failures, self.groups = folder / "out_failures.jsonl", folder / "out_groups.jsonl"
         self.url = url
-        self.heard = Noted()
+        self.heard = self.next_heard = Noted()
 
     def plan(self, rows: Sequence[Any] | None = None, **settings: Any) -> Plan:
         """A plan over these rows, or over those that are there."""
@@ -82,9 +85,14 @@ class Runs:
         """Run such a plan to its end."""
         return await self.run(self.plan(rows, **settings))
 
+    def rewrite(self, changed: Sequence[Row]) -> None:
+        """Replace the rollouts that are there."""
+        write(self.output, changed)
+
     async def run(self, plan: Plan) -> Summary:
         """Run a plan to its end."""
-        self.heard = Noted()
+        self.heard = self.next_heard
+        self.next_heard = Noted()
         async with Client({"agent_server": self.url}) as client:
             plan.client = client
             return await collect(plan, self.heard)

@@ -27,6 +27,8 @@ class ScriptedAgent:
         self.came: Counter[str] = Counter()
         self.arrived = asyncio.Condition()
         self.given_up = 0
+        self.closes = True  # whether `/close_session` is answered
+        self.closing = 0
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -34,6 +36,12 @@ class ScriptedAgent:
         body = await _body(receive)
         headers = dict(scope["headers"])
         if scope["path"] == "/close_session":
+            async with self.arrived:
+                self.closing += 1
+                self.arrived.notify_all()
+            if not self.closes:
+                await _gone(receive)
+                return
             self.closed.append(headers[b"x-session-id"].decode())
             await _answer(send, 200, b"{}")
         elif scope["path"] == "/run":
@@ -65,6 +73,11 @@ class ScriptedAgent:
         """Wait until so many rollouts have come."""
         async with self.arrived:
             await self.arrived.wait_for(lambda: len(self.asked) >= times)
+
+    async def until_closing(self, times: int) -> None:
+        """Wait until so many sessions are to be closed."""
+        async with self.arrived:
+            await self.arrived.wait_for(lambda: self.closing >= times)
 
     async def _play(self, row: dict[str, Any], send: Send) -> None:
         name = json.dumps(row, sort_keys=True)

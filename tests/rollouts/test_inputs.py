@@ -112,11 +112,8 @@ async def test_the_environment_checks_rows(tmp_path: Path, monkeypatch: pytest.M
     )
     monkeypatch.syspath_prepend(tmp_path)
     good, bad = row(0, stock={"bolt": 1}, order={}), row(1, stock={"bolt": 1})
-    materialised = {
-        "task_id": {"taskset": "s", "task_id": "1"},
-        "task_input": {"task_data": {"stock": {}, "order": {}}},
-    }
-    materialised["task_input"]["responses_create_params"] = {"input": "x"}
+    data = {"responses_create_params": {"input": "x"}, "task_data": {"stock": {}, "order": {}}}
+    materialised = {"task_id": {"taskset": "s", "task_id": "1"}, "task_input": data}
     dataset = write(tmp_path / "rows.jsonl", [good, materialised, bad])
 
     with pytest.raises(UsageError, match=r"rows\.jsonl:3: field 'order' is missing \(a Shelf row has stock, order\)"):

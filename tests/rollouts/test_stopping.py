@@ -1,0 +1,118 @@
+"""A run that ends early: what is done is on disk, what is in flight appears nowhere, and the same command goes on."""
+
+import asyncio
+import time
+
+from tests.rollouts.runs import Runs, keys, lines, row
+from tests.rollouts.scripted_agent import ScriptedAgent
+from wire.testing import free_port, one_server
+
+
+async def test_an_interruption_drops_what_is_in_flight(runs: Runs, agent: ScriptedAgent) -> None:
+    """Case D08: finished rows are whole, the four in flight are no lines, their sessions are closed; a resume completes."""
+    rows = [row(each, does="ok" if each < 6 else "slow") for each in range(20)]
+    plan = runs.plan(rows, concurrency=4)
+    run = asyncio.create_task(runs.run(plan))
+    await agent.until_asked(10)
+    plan.stop.request()
+    summary = await run
+
+    assert summary.interrupted and summary.line == "6 ok, 0 failed, 14 missing" and summary.cancelled == 4
+    assert keys(runs.output) == [(each, 0) for each in range(6)] and not lines(runs.failures)
+    assert sorted(agent.closed) == sorted(agent.sessions[6:])
+
+    agent.release.set()
+    assert (await runs.collect(concurrency=4)).counts.ok == 20
+    assert keys(runs.output) == [(each, 0) for each in range(20)]
+
+
+async def test_a_second_request_does_not_wait(runs: Runs, agent: ScriptedAgent) -> None:
+    """Sessions that do not close in a moment are left to expire."""
+    agent.closes = False
+    plan = runs.plan([row(0, does="slow")])
+    run = asyncio.create_task(runs.run(plan))
+    await agent.until_asked(1)
+    plan.stop.request()
+    await agent.until_closing(1)
+    plan.stop.request()
+    began = time.monotonic()
+    assert (await run).line == "0 ok, 0 failed, 1 missing" and time.monotonic() - began < 1
+
+
+async def test_nothing_starts_that_cannot_end_in_time(runs: Runs, agent: ScriptedAgent) -> None:
+    """`--stop-by`: tasks that took long before are left out, short ones still run; the rest is missing, and is run later."""
+    rows = [row(each) for each in range(4)]
+    await runs.collect(rows)
+    long = lines(runs.output)
+    for each in long:
+        each["provenance"]["duration_s"] = 500.0 if each["task_index"] % 2 else 0.01
+    runs.rewrite(long)
+    agent.asked.clear()
+
+    summary = await runs.collect(repeats=2, stop_by=time.time() + 100)
+    assert [each["number"] for each in agent.asked] == [0, 2]
+    assert summary.line == "6 ok, 0 failed, 2 missing" and summary.exit_code == 1
+    assert summary.stopped is not None and "--stop-by" in summary.stopped
+
+    assert (await runs.collect(repeats=2)).counts.ok == 8
+
+
+async def test_what_is_in_flight_is_dropped_at_the_time(runs: Runs, agent: ScriptedAgent) -> None:
+    """The job scheduler would kill it: it is cancelled, and appears nowhere."""
+    summary = await runs.collect([row(0), row(1, does="hang")], stop_by=time.time() + 0.3)
+
+    assert summary.line == "1 ok, 0 failed, 1 missing" and not summary.interrupted
+    assert not lines(runs.failures) and agent.closed == [agent.sessions[1]]
+
+
+async def test_an_agent_that_is_down_ends_in_seconds(runs: Runs) -> None:
+    """Fifty rows, nobody there: each fails as `agent_lost`, together, and the first message names the URL."""
+    runs.url = f"http://127.0.0.1:{free_port()}"
+    began = time.monotonic()
+    summary = await runs.collect([row(each) for each in range(50)], agent_wait_s=0.5)
+
+    assert summary.line == "0 ok, 50 failed, 0 missing" and time.monotonic() - began < 5
+    assert runs.url in runs.heard.notes[0]
+    assert {each["failure_kind"] for each in lines(runs.failures)} == {"agent_lost"} and len(lines(runs.failures)) == 50
+
+
+async def test_an_agent_that_comes_back_costs_no_attempt(runs: Runs, agent: ScriptedAgent) -> None:
+    """It is not there when the run starts; what was refused was not tried."""
+    port = free_port()
+    runs.url = f"http://127.0.0.1:{port}"
+    run = asyncio.create_task(runs.collect([row(each) for each in range(5)], attempts=1, agent_wait_s=10))
+    await runs.heard.told.wait()
+    async with one_server(agent, port=port):
+        summary = await run
+    assert summary.line == "5 ok, 0 failed, 0 missing" and not lines(runs.failures)
+
+
+async def test_an_agent_that_dies_is_waited_for(runs: Runs, agent: ScriptedAgent) -> None:
+    """What was in flight is lost and tried again in new sessions; what had not started waits."""
+    port = free_port()
+    runs.url = f"http://127.0.0.1:{port}"
+    async with one_server(agent, port=port):
+        run = asyncio.create_task(
+            runs.collect([row(each, does=["cut", "ok"] if each < 2 else "ok") for each in range(5)], concurrency=2)
+        )
+        summary = await run
+    assert summary.line == "5 ok, 0 failed, 0 missing"
+    assert {each["failure_kind"] for each in lines(runs.failures)} == {"agent_lost"}
+
+
+async def test_everything_failing_stops_the_run(runs: Runs, agent: ScriptedAgent) -> None:
+    """Above `max_failure_share` of the last 200 attempts it stops and says why, instead of failing a million rows."""
+    summary = await runs.collect([row(each, does="model_unreachable") for each in range(500)], concurrency=8)
+
+    assert summary.stopped is not None and "max_failure_share" in summary.stopped
+    assert len(agent.asked) < 220 and summary.counts.missing > 0 and summary.counts.total == 500
+
+
+async def test_too_much_to_filter_is_masked(runs: Runs, agent: ScriptedAgent) -> None:
+    """Past `max_filtered_share` a passing failure stays as it is: the run gets through, and a later one tries again."""
+    rows = [row(each, does=["model_error", "ok"]) for each in range(50)]
+    summary = await runs.collect(rows, max_filtered_share=0.1)
+
+    assert summary.retried == 20 and summary.line == "20 ok, 30 failed, 0 missing"
+    assert all(each["mask_sample"] for each in lines(runs.failures))
+    assert (await runs.collect()).counts.ok == 50
