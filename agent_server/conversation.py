@@ -34,7 +34,7 @@ class Conversation:
         return made
 
     async def _ask_for_more(self, previous: str, new: list[Item]) -> list[Item]:
-        body = strict_json.dumps({"previous_response_id": previous, "input": new})
+        body = strict_json.dumps({"previous_response_id": previous, "input": new}, trusted=True)
         try:
             return await self._session.ask(body, inherit=True)
         except PreviousResponseNotFound:
@@ -43,8 +43,9 @@ class Conversation:
     def _everything(self) -> bytes:
         """The whole conversation; with the token ids of its steps, so that what the model saw stays exactly that."""
         transcript = self._session.transcript
-        if not transcript.steps:
-            return strict_json.dumps(self._request)
-        steps = {"steps": [step["tokens"] for step in transcript.steps]}
-        items = [*user_items(self._request["input"]), *transcript.items]
-        return strict_json.dumps({**self._request, "input": items, "trivium": steps})
+        if not transcript.items:
+            return strict_json.dumps(self._request, trusted=True)
+        whole = {**self._request, "input": [*user_items(self._request["input"]), *transcript.items]}
+        if transcript.steps:
+            whole["trivium"] = {"steps": [step["tokens"] for step in transcript.steps]}
+        return strict_json.dumps(whole, trusted=True)

@@ -4,6 +4,7 @@ from typing import Any
 
 from wire.responses import Item, message_text
 
+STALLED_TURNS = 2  # in a row, with neither text nor a call: then the episode ends
 INCOMPLETE = {"context_window": "context_window", "content_filter": "content_filter"}
 """Reasons in `incomplete_details` with an outcome of their own; every other one is a length limit."""
 

@@ -1,15 +1,13 @@
 """Ask the model, run the tools it calls, ask again; stop at an answer without calls, or at a bound."""
 
+from agent_server import options
 from agent_server.agent import Agent, Episode, Request
 from agent_server.calls import run_calls
 from agent_server.conversation import Conversation
 from agent_server.session import Session
 from agent_server.settings import AgentServerSettings
-from agent_server.turns import cut_off, is_answer
-from wire.errors import UsageError
+from agent_server.turns import STALLED_TURNS, cut_off, is_answer
 from wire.responses import function_calls
-
-STALLED_TURNS = 2  # in a row, with neither text nor a call
 
 
 class ToolLoop(Agent):
@@ -17,8 +15,7 @@ class ToolLoop(Agent):
 
     def __init__(self, settings: AgentServerSettings) -> None:
         super().__init__(settings)
-        if settings.options:
-            raise UsageError(f"agent_server.options: tool_loop takes none, got {sorted(settings.options)}")
+        options.read(options.NoOptions, settings.options, "tool_loop")
 
     async def run(self, request: Request, session: Session) -> Episode:
         """One episode; the calls of the last step are still run, so that their effect is there to be judged."""
