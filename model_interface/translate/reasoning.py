@@ -126,6 +126,9 @@ class ThoughtSplitter:
     def _unmarked(self) -> tuple[str, str]:
         """No opening tag, and the template may have given one: wait for the closing one."""
         before, closed, after = self._held.partition(CLOSE)
+        if OPEN in before:  # an opening tag in mid-text is text, as in `split_thoughts`
+            self._state = "answer"
+            return "", ""
         if not closed:
             return "", ""
         self._held = after.lstrip("\n")

@@ -87,7 +87,7 @@ def check_request(body: dict[str, Any]) -> None:
             raise InvalidRequest(f"{name} is {_kind(value)}; it has to be {wanted}", param=name)
     _check_numbers(body)
     for index, name in enumerate(body.get("include") or ()):
-        if name not in INCLUDES:
+        if not _in(name, INCLUDES):
             raise InvalidRequest(
                 f"include[{index}] is {name!r}; known: {', '.join(sorted(INCLUDES))}", param=f"include[{index}]"
             )
@@ -136,7 +136,7 @@ def _check_tools(tools: Any) -> None:
     for index, tool in enumerate(tools):
         path = f"tools[{index}]"
         kind = tool.get("type") if isinstance(tool, dict) else None
-        if kind not in TOOL_TYPES:
+        if not _in(kind, TOOL_TYPES):
             raise InvalidRequest(
                 f"{path}.type is {kind!r}; known: {', '.join(sorted(TOOL_TYPES))}", param=f"{path}.type"
             )
@@ -175,7 +175,7 @@ def check_items(items: Any, *, start: int = 0) -> None:
             check(item, f"input[{index}]")
         elif not isinstance(item, dict):
             raise InvalidRequest(f"input[{index}] is {_kind(item)}; an item is a JSON object", param=f"input[{index}]")
-        elif kind not in ITEM_TYPES:
+        elif not _in(kind, ITEM_TYPES):
             raise InvalidRequest(
                 f"input[{index}].type {kind!r} is unknown; known: {', '.join(sorted(ITEM_TYPES))}",
                 param=f"input[{index}].type",
@@ -184,7 +184,7 @@ def check_items(items: Any, *, start: int = 0) -> None:
 
 def _check_message(item: Item, path: str) -> None:
     role = item.get("role")
-    if role not in ROLES:
+    if not _in(role, ROLES):
         raise InvalidRequest(f"{path}.role is {role!r}; known: {', '.join(sorted(ROLES))}", param=f"{path}.role")
     if role != "assistant":  # what a model said may carry its server's own fields; what a caller writes may not
         _check_fields(item, MESSAGE_FIELDS, path)
@@ -201,7 +201,7 @@ def check_content(content: Any, path: str) -> None:
         raise InvalidRequest(f"{path} is {_kind(content)}; it has to be a string or a list of parts", param=path)
     for index, part in enumerate(content):
         kind = part.get("type") if isinstance(part, dict) else None
-        if kind not in PART_TYPES:
+        if not _in(kind, PART_TYPES):
             known = ", ".join(sorted(PART_TYPES))
             raise InvalidRequest(f"{path}[{index}].type is {kind!r}; known: {known}", param=f"{path}[{index}].type")
         field = TEXT_FIELDS.get(kind)
@@ -255,6 +255,11 @@ def _check_fields(item: Item, known: frozenset[str], path: str) -> None:
             raise InvalidRequest(
                 f"{path} has an unknown field {field!r}; known: {', '.join(sorted(known))}", param=f"{path}.{field}"
             )
+
+
+def _in(value: Any, names: frozenset[str]) -> bool:
+    """Whether a value from outside, of whatever type, is one of the names."""
+    return isinstance(value, str) and value in names
 
 
 def _kind(value: Any) -> str:

@@ -1,0 +1,234 @@
+"""A chat completion as a Responses object (cases A03, A12, B07): whatever a server says, it is read or refused with a type."""
+
+import json
+from typing import Any
+
+import pytest
+
+from model_interface.translate import UpstreamError, chat_to_response, error_sentence, split_thoughts
+from model_interface.translate.reasoning import Reasoning, ThoughtSplitter
+from wire.testing.upstream import MSG, TC, error_inside
+
+JSON = dict[str, Any]
+
+
+def kinds(response: JSON) -> list[str]:
+    return [item["type"] for item in response["output"]]
+
+
+def texts(response: JSON) -> list[str]:
+    parts = [part for item in response["output"] if item["type"] == "message" for part in item["content"]]
+    return [part.get("text", part.get("refusal")) for part in parts]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "reason", "output", "text"),
+    [
+        (MSG("abc", finish="length"), "incomplete", "max_output_tokens", ["message"], ["abc"]),
+        (MSG(None, finish="length", reasoning_content="t"), "incomplete", "max_output_tokens", ["reasoning"], []),
+        (MSG(None, finish="content_filter"), "incomplete", "content_filter", [], []),
+        (MSG(None, refusal="No."), "completed", None, ["message"], ["No."]),
+        (MSG([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]), "completed", None, ["message"], ["ab"]),
+        (
+            TC(("c1", "increment", "{}"), text="Let me count"),
+            "completed",
+            None,
+            ["message", "function_call"],
+            ["Let me count"],
+        ),
+        ({**MSG("x", finish="eos", odd=1), "more": 2}, "completed", None, ["message"], ["x"]),
+        (MSG("x", finish=None), "completed", None, ["message"], ["x"]),
+        (MSG(""), "completed", None, ["message"], [""]),
+        (MSG(None), "completed", None, ["message"], [""]),
+        (MSG("", reasoning="t"), "completed", None, ["reasoning"], []),
+        (MSG("x", finish="MAX_TOKENS"), "incomplete", "max_output_tokens", ["message"], ["x"]),
+        (MSG("x", finish="SAFETY"), "incomplete", "content_filter", ["message"], ["x"]),
+        (TC(("c1", "f", '{"a'), finish="length"), "incomplete", "max_output_tokens", ["function_call"], []),
+        (MSG([{"type": "thinking", "thinking": [{"type": "text", "text": "t"}]}, {"type": "text", "text": "x"}]), "completed", None,
+         ["reasoning", "message"], ["x"]),
+        (MSG("x", tool_calls=[]), "completed", None, ["message"], ["x"]),
+        (MSG("x", tool_calls=None, function_call={"name": "f", "arguments": "{}"}), "completed", None, ["message", "function_call"], ["x"]),
+    ],
+)  # fmt: skip
+def test_every_way_to_end_an_answer(
+    body: JSON, status: str, reason: str | None, output: list[str], text: list[str]
+) -> None:
+    """A12's table and its neighbours."""
+    response = chat_to_response(body, {})
+    assert (response["status"], (response["incomplete_details"] or {}).get("reason")) == (status, reason)
+    assert (kinds(response), texts(response)) == (output, text)
+
+
+def test_a_call_cut_off_by_the_limit_says_so() -> None:
+    """Ruling 9: it must never be executed."""
+    response = chat_to_response(TC(("a", "f", "{}"), ("b", "f", '{"x'), finish="length"), {})
+    assert [item["status"] for item in response["output"]] == ["completed", "incomplete"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"city": "Paris"}, '{"city":"Paris"}'),
+        ('{"city": "Paris", }', '{"city": "Paris", }'),
+        ("", ""),
+        (None, "{}"),
+        ([1], "[1]"),
+        ('{"value": 123456789012345678901234567890}', '{"value": 123456789012345678901234567890}'),
+        ({"value": 123456789012345678901234567890}, '{"value":123456789012345678901234567890}'),
+    ],
+)
+def test_arguments_are_text_and_the_models_own(arguments: Any, text: str) -> None:
+    """A01, A03, A11: to the byte where it is text."""
+    [item] = chat_to_response(TC(("a", "f", arguments)), {})["output"]
+    assert item["arguments"] == text
+
+
+def test_a_missing_usage_is_tolerated() -> None:
+    """A03's answer has none."""
+    body = TC(("a", "f", "{}"))
+    del body["usage"]
+    assert chat_to_response(body, {})["usage"] is None
+
+
+@pytest.mark.parametrize("name", ['get_weather" />', "get_weatherget_weather", "", "Ünïcode"])
+def test_names_stay_as_the_model_wrote_them(name: str) -> None:
+    """A05."""
+    assert chat_to_response(TC(("a", name, "{}")), {})["output"][0]["name"] == name
+
+
+def test_call_ids_are_made_unique() -> None:
+    """Missing, empty, null, repeated, and used before in the conversation."""
+    body = TC(("a", "f", "{}"), ("a", "f", "{}"), ("", "f", "{}"), (None, "f", "{}"), ("b", "f", "{}"))
+    del body["choices"][0]["message"]["tool_calls"][4]["type"]
+    ids = [item["call_id"] for item in chat_to_response(body, {}, taken={"b"})["output"]]
+    assert ids[0] == "a"
+    assert ids[4] == "b_2"
+    assert len({*ids}) == 5
+    assert all(ids)
+
+
+@pytest.mark.parametrize(
+    ("text", "setting", "cut", "wanted"),
+    [
+        ("<think>\nt\n</think>\n\nx", "auto", False, ("t", "x")),
+        ("\n <think>t</think>x", "auto", False, ("t", "x")),
+        ("<think>t", "auto", False, ("t", "")),
+        ("<think>t", "auto", True, ("t", "")),
+        ("t\n</think>\nx", "auto", False, ("t", "x")),
+        ("<think>a</think><think>b</think>x", "auto", False, ("a\n\nb", "x")),
+        ("<think></think>x", "auto", False, ("", "x")),
+        ("x <think>", "auto", False, ("", "x <think>")),
+        ("x <think>t</think>", "auto", False, ("", "x <think>t</think>")),
+        ("x", "auto", True, ("", "x")),
+        ("t", "think", True, ("t", "")),
+        ("x", "think", False, ("", "x")),
+        ("t</think>x", "think", False, ("t", "x")),
+        ("<think>t</think>x", "off", False, ("", "<think>t</think>x")),
+        ("", "auto", False, ("", "")),
+    ],
+)
+def test_thoughts_in_the_text(text: str, setting: Reasoning, cut: bool, wanted: tuple[str, str]) -> None:
+    """Tags in pairs, unclosed, closed only, several, none."""
+    assert split_thoughts(text, setting, cut=cut) == wanted
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 100])
+@pytest.mark.parametrize("setting", ["auto", "think", "off"])
+@pytest.mark.parametrize(
+    "text",
+    ["<think>\nt\n</think>\n\nx", " <think>t</think>x\n\ny", "<think>a</think>\n<think>b</think>x", "<think>", "<th", "x<think>t</think>",
+     "plain\n\ntext", "<think>a < b\n</thin k>\n\n</think>\n\nx", "<think></think>x", "<think>\n\n</think>\n\nx", "", "\n"],
+)  # fmt: skip
+def test_thoughts_in_pieces_are_the_thoughts_of_the_whole(text: str, setting: Reasoning, size: int) -> None:
+    """Where the pieces are cut makes no difference."""
+    splitter = ThoughtSplitter(setting)
+    found = [splitter.feed(text[start : start + size]) for start in range(0, len(text), size)] + [splitter.close()]
+    thoughts, answer = ("".join(each) for each in zip(*found, strict=True))
+    assert (thoughts, answer) == split_thoughts(text, setting)
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_thoughts_in_a_field_come_first_and_the_text_stays(field: str) -> None:
+    """With a field of its own, tags in the text are text."""
+    response = chat_to_response(MSG("<think>x", **{field: "t"}), {})
+    assert kinds(response) == ["reasoning", "message"]
+    assert response["output"][0]["content"] == [{"type": "reasoning_text", "text": "t"}]
+    assert texts(response) == ["<think>x"]
+
+
+@pytest.mark.parametrize(
+    ("usage", "wanted"),
+    [
+        ({"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25}, (20, 0, 5, 0, 25)),
+        ({"prompt_tokens": 20, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 16},
+          "completion_tokens_details": {"reasoning_tokens": 3}}, (20, 16, 5, 3, 25)),
+        ({"prompt_tokens": 20, "completion_tokens": None, "prompt_tokens_details": None, "prompt_cache_hit_tokens": 4}, (20, 4, 0, 0, 20)),
+        ({}, (0, 0, 0, 0, 0)),
+    ],
+)  # fmt: skip
+def test_usage_with_its_details(usage: JSON, wanted: tuple[int, ...]) -> None:
+    """Cached and reasoning tokens, nulls, a missing total."""
+    got = chat_to_response({**MSG("x"), "usage": usage}, {})["usage"]
+    cached, thought = got["input_tokens_details"]["cached_tokens"], got["output_tokens_details"]["reasoning_tokens"]
+    assert (got["input_tokens"], cached, got["output_tokens"], thought, got["total_tokens"]) == wanted
+
+
+def test_log_probs_are_given_to_who_asks() -> None:
+    """As `include` or `top_logprobs` asks for."""
+    body = MSG("x")
+    body["choices"][0]["logprobs"] = {"content": [{"token": "x", "logprob": -0.5, "bytes": [120]}]}
+    asked = chat_to_response(body, {"include": ["message.output_text.logprobs"]})
+    assert asked["output"][0]["content"][0]["logprobs"] == [
+        {"token": "x", "logprob": -0.5, "bytes": [120], "top_logprobs": []}
+    ]
+    assert chat_to_response(body, {})["output"][0]["content"][0]["logprobs"] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "words"),
+    [
+        (error_inside(), "model_error", "overloaded"),
+        (error_inside("too long", code="context_length_exceeded"), "model_error", "too long"),
+        ({"object": "error", "message": "no", "code": 400}, "model_error", "no"),
+        ({"error": "plain"}, "model_error", "plain"),
+        ([{"a": 1}], "model_invalid_response", r"choices\[0\].message"),
+        ({}, "model_invalid_response", r"choices\[0\].message: {}"),
+        ({"choices": []}, "model_invalid_response", "choices"),
+        ({"choices": [{"text": "x"}]}, "model_invalid_response", "choices"),
+        (None, "model_invalid_response", "choices"),
+        (MSG(7), "model_invalid_response", "neither text nor"),
+        (MSG([{"type": "output_audio", "audio": "x"}]), "model_invalid_response", "output_audio"),
+        (MSG("x", tool_calls={"a": 1}), "model_invalid_response", "tool_calls"),
+        (MSG("x", tool_calls=[{"id": "a"}]), "model_invalid_response", "without a function"),
+        (MSG("x", finish="error"), "model_error", "finish_reason 'error'"),
+    ],
+)
+def test_what_is_no_answer_is_a_typed_failure(body: Any, kind: str, words: str) -> None:
+    """B07: an error inside a 200 is not an empty answer, and nothing crashes."""
+    with pytest.raises(UpstreamError, match=words) as caught:
+        chat_to_response(body, {})
+    assert caught.value.kind == kind
+    assert len(str(caught.value)) < 320
+
+
+def test_the_servers_own_code_is_kept() -> None:
+    """So that a prompt that is too long can be told from a failure."""
+    assert error_sentence(error_inside("m", code="context_length_exceeded")) == ("m", "context_length_exceeded")
+    assert error_sentence(error_inside("m", code=400, type="BadRequestError")) == ("m", "BadRequestError")
+    assert error_sentence(MSG("x")) is None
+    assert error_sentence({"detail": "Not Found"}) == ("Not Found", None)
+
+
+def test_parameters_are_echoed_only_as_far_as_given() -> None:
+    """A step's bytes must not grow with the tools of the conversation."""
+    echoed = chat_to_response(MSG("x"), {"tools": [{"type": "function", "name": "f"}], "temperature": 0.5})
+    assert (echoed["tools"][0]["name"], echoed["temperature"]) == ("f", 0.5)
+    assert len(json.dumps(chat_to_response(MSG("x"), {}))) < 1000
+
+
+def test_a_small_answer_costs_tens_of_microseconds() -> None:
+    """It is on the path of every step; the bound is ten times what it takes, for slow machines."""
+    import timeit
+
+    body = TC(("a", "f", '{"x": 1}'))
+    assert min(timeit.repeat(lambda: chat_to_response(body, {}), number=200, repeat=5)) / 200 < 300e-6
