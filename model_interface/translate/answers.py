@@ -173,7 +173,7 @@ def _parts(content: list[Any]) -> tuple[str, str, str]:
             refusal += part["refusal"]
         elif kind in ("thinking", "reasoning"):  # Mistral's thinking is a list of text parts
             inner = part.get("thinking") or part.get("reasoning") or part.get("text") or ""
-            thoughts += inner if isinstance(inner, str) else _parts(inner)[0]
+            thoughts += inner if isinstance(inner, str) else _parts(inner)[0] if isinstance(inner, list) else ""
         else:
             raise UpstreamError(
                 "model_invalid_response", f"the answer has a content part of unknown type: {_quote(part)}"

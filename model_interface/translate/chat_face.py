@@ -6,7 +6,7 @@ from model_interface.translate.answers import new_id, reasoning_item
 from model_interface.translate.errors import InvalidRequest
 from model_interface.translate.parameters import LOGPROBS
 from model_interface.translate.reasoning import reasoning_field
-from model_interface.translate.requests import EXTRA_SAMPLING
+from model_interface.translate.requests import EXTRA_SAMPLING, Shapes, check_shapes
 from wire import strict_json
 
 Item = dict[str, Any]
@@ -28,6 +28,16 @@ MESSAGE_FIELDS = {
     "developer": {"role", "content", "name"},
     "user": {"role", "content", "name"},
     "tool": {"role", "content", "tool_call_id", "name"},
+}
+SHAPES: Shapes = {
+    "messages": ((list,), "a list of messages"),
+    "tools": ((list,), "a list of tools"),
+    "tool_choice": ((str, dict), "auto, none, required or an object"),
+    "response_format": ((dict,), "an object"),
+    "stream_options": ((dict,), "an object"),
+    "modalities": ((list,), "a list of names"),
+    "max_tokens": ((int,), "a whole number"),
+    "max_completion_tokens": ((int,), "a whole number"),
 }
 FINISHES = {"max_output_tokens": "length", "context_window": "length", "content_filter": "content_filter"}
 
@@ -148,6 +158,7 @@ def chat_usage(usage: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _check(body: dict[str, Any]) -> None:
+    check_shapes(body, SHAPES)
     for name, value in body.items():
         if name in WITHOUT_COUNTERPART and value is not None:
             raise InvalidRequest(f"{name} is not supported here; use tools, text and images", param=name)
@@ -164,7 +175,7 @@ def _check(body: dict[str, Any]) -> None:
         raise InvalidRequest(f"n is {body['n']}; one answer per request, ask again for more", param="n")
     if any(each != "text" for each in body.get("modalities") or ()):
         raise InvalidRequest("modalities: only text comes back", param="modalities")
-    if not isinstance(body.get("messages"), list) or not body["messages"]:
+    if not body.get("messages"):
         raise InvalidRequest("messages has to be a list with at least one message", param="messages")
 
 
@@ -178,6 +189,8 @@ def _assistant(message: dict[str, Any], path: str) -> list[Item]:
         raise InvalidRequest(f"{path}.{field} is not supported here; calls are in tool_calls", param=f"{path}.{field}")
     content = _said(message, path)
     calls = message.get("tool_calls") or ()
+    if not isinstance(calls, list | tuple):
+        raise InvalidRequest(f"{path}.tool_calls has to be a list", param=f"{path}.tool_calls")
     if content or not (calls or thoughts):
         items.append({"type": "message", "role": "assistant", "content": content})
     return items + [_call(call, f"{path}.tool_calls[{index}]") for index, call in enumerate(calls)]
@@ -185,6 +198,8 @@ def _assistant(message: dict[str, Any], path: str) -> list[Item]:
 
 def _said(message: dict[str, Any], path: str) -> str | list[Item]:
     content, refusal = message.get("content"), message.get("refusal")
+    if refusal is not None and not isinstance(refusal, str):
+        raise InvalidRequest(f"{path}.refusal has to be a string", param=f"{path}.refusal")
     if isinstance(content, list):
         parts = [_said_part(part, f"{path}.content[{index}]") for index, part in enumerate(content)]
         return parts + ([{"type": "refusal", "refusal": refusal}] if refusal else [])
@@ -278,10 +293,9 @@ def _choice(choice: Any) -> Any:
         and isinstance(choice.get("allowed_tools"), dict)
     ):
         allowed = choice["allowed_tools"]
-        tools = [
-            {"type": "function", "name": (each.get("function") or {}).get("name")}
-            for each in allowed.get("tools") or ()
-        ]
+        listed = allowed.get("tools") if isinstance(allowed.get("tools"), list) else []
+        functions = [each.get("function") for each in listed or () if isinstance(each, dict)]
+        tools = [{"type": "function", "name": each.get("name")} for each in functions if isinstance(each, dict)]
         return {"type": "allowed_tools", "mode": allowed.get("mode", "auto"), "tools": tools}
     if isinstance(choice, str):
         return choice

@@ -9,6 +9,7 @@ from typing import Any
 from model_interface.translate.answers import new_id, reasoning_item
 from model_interface.translate.content import wire_arguments
 from model_interface.translate.errors import InvalidRequest
+from model_interface.translate.requests import Shapes, check_shapes
 from wire import strict_json
 from wire.errors import TriviumError
 
@@ -21,6 +22,17 @@ TRANSLATED = frozenset(
         "output_config", "output_format", "betas", "cache_control", "inference_geo",
     }
 )  # fmt: skip
+SHAPES: Shapes = {
+    "messages": ((list,), "a list of messages"),
+    "tools": ((list,), "a list of tools"),
+    "tool_choice": ((dict,), "an object"),
+    "metadata": ((dict,), "an object"),
+    "thinking": ((dict,), "an object"),
+    "output_config": ((dict,), "an object"),
+    "output_format": ((dict,), "an object"),
+    "stop_sequences": ((list,), "a list of strings"),
+    "max_tokens": ((int,), "a whole number"),
+}
 EFFORTS = ((2048, "low"), (8192, "medium"))  # a budget of thinking tokens below the number; more is high
 STOP_REASONS = {
     "max_output_tokens": "max_tokens",
@@ -37,12 +49,13 @@ def messages_request_to_responses(body: dict[str, Any]) -> dict[str, Any]:
     Raises:
         InvalidRequest: an unknown or untranslatable parameter, role, block or tool, by its path in the request.
     """
+    check_shapes(body, SHAPES)
     for name, value in body.items():
         if name not in SAME and name not in TRANSLATED and value is not None:
             raise InvalidRequest(
                 f"unknown parameter {name!r}; what only your server knows goes into `extra_body`", param=name
             )
-    if not isinstance(body.get("messages"), list) or not body["messages"]:
+    if not body.get("messages"):
         raise InvalidRequest("messages has to be a list with at least one message", param="messages")
     request = {name: body[name] for name in SAME if body.get(name) is not None}
     request["input"] = _items(body["messages"])
@@ -187,6 +200,8 @@ def _result(block: dict[str, Any], path: str) -> Item:
     content, call_id = block.get("content", ""), block.get("tool_use_id")
     if not isinstance(call_id, str):
         raise InvalidRequest(f"{path}.tool_use_id has to be a string", param=f"{path}.tool_use_id")
+    if content is not None and not isinstance(content, str | list):
+        raise InvalidRequest(f"{path}.content has to be a string or a list of blocks", param=f"{path}.content")
     output = (
         content
         if isinstance(content, str)
@@ -227,7 +242,7 @@ def _system(system: Any) -> str:
         return system
     blocks: list[Any] = system if isinstance(system, list) else [None]
     for index, block in enumerate(blocks):
-        if not isinstance(block, dict) or block.get("type") != "text":
+        if not isinstance(block, dict) or block.get("type") != "text" or not isinstance(block.get("text"), str):
             raise InvalidRequest(f"system[{index}] has to be a text block", param=f"system[{index}]")
     return "\n\n".join(block["text"] for block in blocks)
 
@@ -238,15 +253,15 @@ def _add_tools(request: dict[str, Any], body: dict[str, Any]) -> None:
     choice = body.get("tool_choice")
     if choice is None:
         return
-    kind = choice.get("type") if isinstance(choice, dict) else choice
+    kind = choice.get("type")
     known = {"auto": "auto", "any": "required", "none": "none"}
     if kind == "tool":
         request["tool_choice"] = {"type": "function", "name": choice.get("name")}
-    elif kind in known:
+    elif isinstance(kind, str) and kind in known:
         request["tool_choice"] = known[kind]
     else:
         raise InvalidRequest(f"tool_choice.type is {kind!r}; known: auto, any, tool, none", param="tool_choice.type")
-    if isinstance(choice, dict) and choice.get("disable_parallel_tool_use") is not None:
+    if choice.get("disable_parallel_tool_use") is not None:
         request["parallel_tool_calls"] = not choice["disable_parallel_tool_use"]
 
 
@@ -264,13 +279,18 @@ def _add_output(request: dict[str, Any], body: dict[str, Any]) -> None:
     thinking, config = body.get("thinking") or {}, body.get("output_config") or {}
     effort = config.get("effort")
     if effort is None and thinking.get("type") == "enabled":
-        budget = thinking.get("budget_tokens") or 0
+        budget = thinking.get("budget_tokens")
+        budget = budget if isinstance(budget, int) else 0
         effort = next((name for limit, name in EFFORTS if budget < limit), "high")
     if effort is not None:
         request["reasoning"] = {"effort": effort}
     wanted = config.get("format") or body.get("output_format")
     if wanted is None:
         return
-    if wanted.get("type") != "json_schema" or not isinstance(wanted.get("schema"), dict):
+    if (
+        not isinstance(wanted, dict)
+        or wanted.get("type") != "json_schema"
+        or not isinstance(wanted.get("schema"), dict)
+    ):
         raise InvalidRequest("output_config.format has to be {type: json_schema, schema}", param="output_config.format")
     request["text"] = {"format": {"type": "json_schema", "name": "answer", "schema": wanted["schema"]}}

@@ -120,7 +120,7 @@ def _add_tools(body: dict[str, Any], params: dict[str, Any]) -> None:
     choice = params.get("tool_choice")
     if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
         tools, choice = _allowed(tools, choice)
-    chosen = _choice(choice, {tool.get("name") for tool in tools})
+    chosen = _choice(choice, [tool.get("name") for tool in tools])
     if not tools:
         return
     body["tools"] = [_tool(tool, f"tools[{index}]") for index, tool in enumerate(tools)]
@@ -142,14 +142,15 @@ def _tool(tool: dict[str, Any], path: str) -> dict[str, Any]:
 
 def _allowed(tools: list[dict[str, Any]], choice: dict[str, Any]) -> tuple[list[dict[str, Any]], Any]:
     """`allowed_tools` by offering only those: few chat servers know the form itself."""
-    names = [each.get("name") for each in choice.get("tools") or () if isinstance(each, dict)]
+    listed = choice.get("tools") if isinstance(choice.get("tools"), list) else []
+    names = [each.get("name") for each in listed or () if isinstance(each, dict)]
     for name in names:
-        if name not in {tool.get("name") for tool in tools}:
+        if name not in [tool.get("name") for tool in tools]:
             raise InvalidRequest(f"tool_choice allows {name!r}, which is not in tools", param="tool_choice")
     return [tool for tool in tools if tool.get("name") in names], choice.get("mode", "auto")
 
 
-def _choice(choice: Any, names: set[Any]) -> Any:
+def _choice(choice: Any, names: list[Any]) -> Any:
     if choice is None:
         return None
     if isinstance(choice, str) and choice in TOOL_CHOICES:

@@ -73,18 +73,13 @@ def check_request(body: dict[str, Any]) -> None:
     Raises:
         InvalidRequest: naming the parameter, its value and what would be right.
     """
-    if not isinstance(body, dict):
-        raise InvalidRequest(f"a request is a JSON object, not {_kind(body)}")
+    check_shapes(body, _SHAPES)
     for name in body:
         if name not in PARAMETERS:
             raise InvalidRequest(
                 f"unknown parameter {name!r}; a sampling parameter that only your server knows goes into `extra_body`",
                 param=name,
             )
-    for name, (types, wanted) in _SHAPES.items():
-        value = body.get(name)
-        if value is not None and (not isinstance(value, types) or (isinstance(value, bool) and bool not in types)):
-            raise InvalidRequest(f"{name} is {_kind(value)}; it has to be {wanted}", param=name)
     _check_numbers(body)
     for index, name in enumerate(body.get("include") or ()):
         if not _in(name, INCLUDES):
@@ -94,7 +89,24 @@ def check_request(body: dict[str, Any]) -> None:
     _check_tools(body.get("tools") or ())
 
 
-_SHAPES: dict[str, tuple[tuple[type, ...], str]] = {
+def check_shapes(body: Any, shapes: "Shapes") -> None:
+    """Check that a request is an object whose parameters have the types they should; null is absent.
+
+    Raises:
+        InvalidRequest: naming the parameter.
+    """
+    if not isinstance(body, dict):
+        raise InvalidRequest(f"a request is a JSON object, not {_kind(body)}")
+    for name, (types, wanted) in shapes.items():
+        value = body.get(name)
+        if value is not None and (not isinstance(value, types) or (isinstance(value, bool) and bool not in types)):
+            raise InvalidRequest(f"{name} is {_kind(value)}; it has to be {wanted}", param=name)
+
+
+Shapes = dict[str, tuple[tuple[type, ...], str]]
+"""Parameter -> (types, the same in words)."""
+
+_SHAPES: Shapes = {
     "model": ((str,), "a name"),
     "input": ((str, list), "a string or a list of items"),
     "instructions": ((str, list), "a string"),
@@ -109,6 +121,7 @@ _SHAPES: dict[str, tuple[tuple[type, ...], str]] = {
     "previous_response_id": ((str,), "a string"),
     "reasoning": ((dict,), "an object"),
     "text": ((dict,), "an object"),
+    "truncation": ((str,), "auto or disabled"),
     "include": ((list,), "a list of names"),
     "stream": ((bool,), "true or false"),
     "store": ((bool,), "true or false"),
@@ -201,7 +214,7 @@ def check_content(content: Any, path: str) -> None:
         raise InvalidRequest(f"{path} is {_kind(content)}; it has to be a string or a list of parts", param=path)
     for index, part in enumerate(content):
         kind = part.get("type") if isinstance(part, dict) else None
-        if not _in(kind, PART_TYPES):
+        if not isinstance(kind, str) or kind not in PART_TYPES:
             known = ", ".join(sorted(PART_TYPES))
             raise InvalidRequest(f"{path}[{index}].type is {kind!r}; known: {known}", param=f"{path}[{index}].type")
         field = TEXT_FIELDS.get(kind)
