@@ -59,8 +59,8 @@ def app_for(
     """
     settings = settings or ResourcesServerSettings(environment=environment.__name__)
     app = App(server, token=token)
-    store = _store(settings)
-    host = Host(name or environment.__name__, environment.bound(settings.options), store, settings, app.metrics)
+    called, bound = name or environment.__name__, environment.bound(settings.options)
+    host = Host(called, bound, _store(called, bound, settings), settings, app.metrics)
     Routes(app, host, SessionNames(server, secret)).add()
     app.facts = {"environment": host.ref.model_dump()}
     app.on_start(host.start)
@@ -68,7 +68,7 @@ def app_for(
     return app
 
 
-def _store(settings: ResourcesServerSettings) -> SessionStore:
+def _store(name: str, environment: type[Environment[Any]], settings: ResourcesServerSettings) -> SessionStore:
     limits = settings.sessions
     if limits.url == "memory":
         if settings.workers > 1:
@@ -78,7 +78,9 @@ def _store(settings: ResourcesServerSettings) -> SessionStore:
                 param="resources_server.workers",
             )
         return MemorySessions(limits.ttl_s, limits.max, limits.max_bytes)
-    raise UsageError(f"resources_server.sessions.url={limits.url!r} is not known")
+    from resources_server.sql_sessions import SqlSessions  # SQLAlchemy takes 0.2 s to import, and few need it
+
+    return SqlSessions(limits.url, name, environment, limits.ttl_s, limits.max, limits.max_bytes)
 
 
 class Routes:
