@@ -28,6 +28,13 @@ class Entry:
 COMMANDS: dict[str, Entry] = {
     "collect": Entry("rollouts.commands.collect:collect", "Play rows, score them, write one JSON line per rollout."),
     "serve": Entry("rollouts.commands.serve:serve", "Run the servers until stopped."),
+    "profile": Entry(
+        "rollouts.commands.profile:profile", "Is the reward signal any good? Figures over rollouts files."
+    ),
+    "reverify": Entry(
+        "rollouts.commands.reverify:reverify_command", "Judge stored episodes again, without servers or models."
+    ),
+    "diff": Entry("rollouts.commands.diff:diff_command", "Compare two runs task by task."),
     "config": Entry("rollouts.commands.config:config", "Print the resolved config, secrets masked."),
     "models": Entry("rollouts.commands.models:app", "Fetch and list the small models that run on this machine."),
     "version": Entry("rollouts.commands.version:version", "Print the version."),

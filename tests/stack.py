@@ -1,13 +1,21 @@
 """The three servers of ours in this process, on loopback, in front of a fake model."""
 
 import contextlib
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+import aiohttp
+
+from wire import strict_json
 from wire.config import Config
 from wire.testing import free_port, one_server
 
+ROOT = Path(__file__).parent.parent
 ROOMS = ("model_interface", "resources_server", "agent_server")
 
 
@@ -32,3 +40,23 @@ async def stack(upstream: str | None = None, **sections: dict[str, Any]) -> Asyn
             app = import_module(f"{name}.app").build(Config("test", data), urls, None, name)
             await running.enter_async_context(one_server(app, port=ports[name]))
         yield urls
+
+
+async def run(urls: dict[str, str], row: dict[str, Any]) -> dict[str, Any]:
+    """One rollout by HTTP."""
+    async with aiohttp.ClientSession() as http, http.post(f"{urls['agent_server']}/run", json=row) as answer:
+        assert answer.status == 200
+        line = strict_json.loads(await answer.read())
+        assert isinstance(line, dict)
+        return line
+
+
+def trivium(
+    *arguments: str, cwd: Path, path: Path | None = None, timeout: float = 60
+) -> "subprocess.CompletedProcess[str]":
+    """The command as a person calls it."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *([str(path)] if path else [])])}
+    command = [sys.executable, "-m", "rollouts.cli", *arguments]
+    return subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=timeout, check=False
+    )

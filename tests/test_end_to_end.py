@@ -1,16 +1,12 @@
 """Row -> collector -> agent -> model interface -> model -> tool -> state -> verdict -> line, over real sockets with the real command."""
 
 import asyncio
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 
-from tests.stack import stack
+from tests.stack import run, stack, trivium
 from wire import jsonl, strict_json
 from wire.testing import serving
 from wire.testing.upstream import MSG, TC, Upstream
@@ -84,15 +80,6 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "weather_world.py").write_text(WEATHER)
     monkeypatch.syspath_prepend(str(tmp_path))
     return "weather_world:Weather"
-
-
-async def run(urls: dict[str, str], row: dict[str, Any]) -> dict[str, Any]:
-    """One rollout by HTTP."""
-    async with aiohttp.ClientSession() as http, http.post(f"{urls['agent_server']}/run", json=row) as answer:
-        assert answer.status == 200
-        line = strict_json.loads(await answer.read())
-        assert isinstance(line, dict)
-        return line
 
 
 async def play(world: str, *answers: Any, row: dict[str, Any] = ROW, **agent: Any) -> tuple[dict[str, Any], Upstream]:
@@ -182,17 +169,6 @@ async def test_two_hundred_rollouts_at_once_do_not_touch(world: str) -> None:
         row = {**ROW, "responses_create_params": {"input": "Count."}}
         lines = await asyncio.gather(*(run(urls, row) for _ in range(200)))
     assert {line["state"]["count"] for line in lines} == {3}
-
-
-def trivium(
-    *arguments: str, cwd: Path, path: Path | None = None, timeout: float = 60
-) -> "subprocess.CompletedProcess[str]":
-    """The command as a person calls it."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *([str(path)] if path else [])])}
-    command = [sys.executable, "-m", "rollouts.cli", *arguments]
-    return subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=timeout, check=False
-    )
 
 
 def test_any_server_and_any_world_by_command(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ RESERVED = frozenset(
         "reward_components",
         "reason",
         "state",
+        "accepted_calls",
         "outcome",
         "failure",
         "failure_kind",
