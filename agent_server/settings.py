@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from wire.config import Port
+
 
 class AgentServerSettings(BaseModel):
     """Who plays, and the bounds of one rollout."""
@@ -25,7 +27,7 @@ class AgentServerSettings(BaseModel):
     """Rollouts in flight per process; one more is answered 503."""
     host: str = "127.0.0.1"
     """Where the server binds."""
-    port: int = Field(0, ge=0, le=65535)
+    port: Port = 0
     """Where the server binds; 0 takes any free port."""
     url: str | None = None
     """Where others reach the server; by default host and port."""

@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
+from wire.config import Port
+
 _ENDINGS = ("/chat/completions", "/completions", "/responses", "/messages", "/models")
 
 
@@ -60,7 +62,7 @@ class ModelInterfaceSettings(BaseModel):
     """Further fields of every upstream request body; they win over what the agent asks for."""
     host: str = "127.0.0.1"
     """Address the server binds."""
-    port: int = Field(0, ge=0, le=65535)
+    port: Port = 0
     """Port the server binds; 0 = any free one."""
     url: str | None = None
     """Where others reach this server, if not at host and port."""

@@ -4,6 +4,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from wire.config import Port
+
 
 class SessionsSettings(BaseModel):
     """Where sessions live, for how long and how many."""
@@ -32,7 +34,7 @@ class ResourcesServerSettings(BaseModel):
     """What the environment's class takes as its `Options`."""
     host: str = "127.0.0.1"
     """Address to bind."""
-    port: int = Field(0, ge=0, le=65535)
+    port: Port = 0
     """Port to bind; 0 is any free one."""
     url: str | None = None
     """Where others reach this server; by default host and port."""

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from rollouts.launcher import Server
+from rollouts.sockets import authority
 from wire import config as configs
 from wire.config import Config
 from wire.errors import UsageError
@@ -87,17 +88,12 @@ class Stack:
             UsageError: the agent server is started and the config does not say where one that it calls is.
         """
         started = {each.name for each in servers}
-        found: dict[str, str] = {}
-        for name, settings in self._settings():
-            if name in started:
-                continue
-            if url := _url(settings):
-                found[name] = url
-            elif AGENT in started:
-                raise UsageError(
-                    f"{AGENT} calls {name}, which is not served here: say where it is with {name}.url=http://host:port"
-                )
-        return found
+        others = {name: _url(settings) for name, settings in self._settings() if name not in started}
+        unknown = [name for name, url in others.items() if url is None and name != AGENT]
+        if AGENT in started and unknown:
+            keys = " ".join(f"{name}.url=http://host:port" for name in unknown)
+            raise UsageError(f"{AGENT} calls {' and '.join(unknown)}, not served here: say where with {keys}")
+        return {name: url for name, url in others.items() if url is not None}
 
     def _settings(self) -> Iterator[tuple[str, dict[str, Any]]]:
         for each in self.environments:
@@ -206,16 +202,20 @@ def _server(name: str, room: str, config: Config, settings: Mapping[str, Any]) -
         source=config.source,
         config=config.data,
         host=str(settings["host"]),
-        port=int(settings["port"]),
+        port=_port(settings),
         workers=int(settings["workers"] or 1) if "workers" in settings else 1,
         url=settings.get("url"),
     )
 
 
+def _port(settings: Mapping[str, Any]) -> int:
+    return 0 if settings["port"] == "auto" else int(settings["port"])
+
+
 def _url(settings: Mapping[str, Any]) -> str | None:
     if settings.get("url"):
         return str(settings["url"])
-    return f"http://{settings['host']}:{settings['port']}" if settings.get("port") else None
+    return f"http://{authority(settings['host'], _port(settings))}" if _port(settings) else None
 
 
 def _chosen(known: Sequence[str], wanted: Sequence[str]) -> set[str]:

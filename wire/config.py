@@ -9,17 +9,19 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from wire.errors import UsageError
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
+Port = Annotated[int, BeforeValidator(lambda value: 0 if value == "auto" else value), Field(ge=0, le=65535)]
+"""A port to bind; 0 or `auto` is any free one."""
 
 TOP_LEVEL = ("auth", "environments", "extends")  # keys that are no section
 ENVIRONMENT_KEYS = (
