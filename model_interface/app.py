@@ -50,7 +50,8 @@ def model_interface(
     backend_class = plugins.load("model_interface.backends", settings.backend, Backend)
     app = App(name, token=token)
     backend: Backend = backend_class(settings, urls or {}, token, app.metrics)
-    app.facts = {"backend": settings.backend, "model": settings.model}
+    backend.facts = app.facts
+    app.facts |= {"backend": settings.backend, "model": settings.model}
     app.on_start(backend.start)
     app.on_stop(backend.stop)
     routes = Routes(Calls(backend, settings, app.metrics))

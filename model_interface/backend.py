@@ -82,6 +82,8 @@ class Backend:
         self.urls = urls
         self.token = token
         self.metrics = metrics
+        self.facts: dict[str, Any] = {}
+        """More to say in `/health`."""
 
     async def start(self) -> None:
         """Make ready, before the first request and in the loop that serves them."""

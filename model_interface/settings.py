@@ -74,8 +74,9 @@ class ModelInterfaceSettings(BaseModel):
     """Upstream calls in flight per endpoint at most; fewer while the endpoint pushes back."""
     token_ids: Literal["off", "auto", "required"] = "auto"
     """Token ids and log-probabilities of each call: never, where the backend has them, or else fail."""
-    tool_calls: Literal["native", "constrained"] = "native"
-    """constrained: the answer is held by a JSON schema to one of the tools' calls or a final answer."""
+    tool_calls: Literal["native", "constrained"] | None = None
+    """constrained: the answer is held by a JSON schema to one of the tools' calls or a final answer. Unset: constrained for `local`,
+    whose small models cannot be trusted with more, native elsewhere."""
     reasoning: Literal["auto", "think", "off"] = "auto"
     """think: reasoning is in the text between <think> tags; off: the text is left as it is; auto: whichever is there."""
     max_body_bytes: int = Field(64 * 2**20, ge=1024, le=2**32)

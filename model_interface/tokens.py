@@ -42,11 +42,13 @@ class Thread:
     comparing bytes: a step's cost does not grow with the episode.
     """
 
-    __slots__ = ("_text", "ids")
+    __slots__ = ("_text", "ended", "ids")
 
     def __init__(self) -> None:
         self.ids: list[int] = []
         self._text: list[bytes] = []
+        self.ended = True
+        """Whether the last generation ended with the model's own end of turn, rather than where the server stopped it."""
 
     @property
     def length(self) -> int:
@@ -54,12 +56,13 @@ class Thread:
         return len(self.ids)
 
     @property
-    def last_id(self) -> int | None:
-        """The last id, which ends the model's turn where it was not cut off."""
-        return self.ids[-1] if self.ids else None
+    def end(self) -> int | None:
+        """The id that ended the model's turn; None where the server ended it."""
+        return self.ids[-1] if self.ids and self.ended else None
 
-    def add(self, ids: list[int]) -> None:
-        """Append ids."""
+    def add(self, ids: list[int], *, ended: bool = True) -> None:
+        """Append ids of a prompt, or of a generation and how it ended."""
+        self.ended = ended
         if ids:
             self.ids += ids
             self._text.append(strict_json.dumps(ids)[1:-1])
@@ -70,10 +73,20 @@ class Thread:
             self._text = [b",".join(self._text)]
         return self._text[0] if self._text else b""
 
+    def copy(self) -> "Thread":
+        """The same ids, to go on from without changing this one."""
+        thread = Thread()
+        thread.ids, thread._text, thread.ended = self.ids.copy(), self._text.copy(), self.ended
+        return thread
+
+    def starts_with(self, other: "Thread") -> bool:
+        """Whether `other` is the beginning of this one."""
+        return self.ids[: other.length] == other.ids
+
     def cut(self, length: int) -> "Thread":
         """A new thread with the first `length` ids."""
         thread = Thread()
-        thread.add(self.ids[:length])
+        thread.add(self.ids[:length], ended=self.ended)
         return thread
 
 
