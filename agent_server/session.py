@@ -19,6 +19,7 @@ from wire.responses import Item
 
 MODEL = "model_interface"
 MAX_TOOL_OUTPUT_BYTES = 4 << 20  # of one call; our own resources server cuts far earlier, a stranger's may not
+RECORD_S = 10.0  # for the record to be read, also when the rollout's time is up
 CUT = "\n[… the tool's output was cut here: it had {} bytes]"
 
 
@@ -88,6 +89,38 @@ class Session:
                 raise PreviousResponseNotFound(reply.message())
             raise failures.model_answer(reply)
         return self.transcript.add_reply(_response(reply), started_at, time.perf_counter() - began)
+
+    async def record(self) -> list[dict[str, Any]]:
+        """The model calls that were made under this rollout's own address, by a program that asks for itself.
+
+        Raises:
+            Failed: the model interface has no record.
+        """
+        path = f"/rollouts/{self.id}"
+        try:
+            reply = await self._client.get(MODEL, path, deadline=Deadline(RECORD_S), headers=self._headers)
+        except CallError as error:
+            raise failures.no_answer("model", error, self.deadline) from error
+        if reply.status == 404:
+            return []  # nothing was asked
+        if not reply.ok:
+            raise failures.model_answer(reply)
+        try:
+            record = strict_json.loads(reply.body)
+        except strict_json.JSONError as error:
+            raise Failed("model_invalid_response", f"{reply.server} answered {path} with no JSON: {error}") from error
+        calls = record.get("calls") if isinstance(record, dict) else None
+        return [each for each in calls or [] if isinstance(each, dict)]
+
+    @property
+    def model_url(self) -> str:
+        """Where the model interface is, for a program that asks for itself."""
+        return self._client.addresses[MODEL].rstrip("/")
+
+    @property
+    def world_url(self) -> str | None:
+        """Where the world is, for a program that calls its tools itself."""
+        return self._client.addresses[self._world.server].rstrip("/") if self._world is not None else None
 
     async def call_tool(self, name: Any, arguments: Any, call_id: str) -> ToolResult:
         """Run one of the model's calls; what it got wrong is a result too, for the model to read.
