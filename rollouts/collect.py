@@ -86,7 +86,7 @@ class _Collector:
         Record(self._inputs.journal.run, self._inputs.journal.rows).save(self._inputs.run, self._inputs.digests)
         if torn:
             self._reporter.note(f"cut a torn last line ({torn} bytes); its rollout is run again")
-        for task in self._inputs.rows:
+        for task in () if self._inputs.keys.untouched else self._inputs.rows:
             self._close_group(task)
         self._reporter.started(self._tick())
         await self._play_all()
@@ -280,7 +280,7 @@ class _Collector:
             size = inputs.size(task)
             if inputs.keys.counts(task, size, inputs.extra).failed:
                 kinds.update(inputs.keys.failed_kinds(task, size + inputs.extra))
-        environments = [
+        parts = [
             EnvironmentSummary(source.name, inputs.counts(index, over=True), inputs.by_source[index])
             for index, source in enumerate(self._plan.sources)
         ]
@@ -288,10 +288,10 @@ class _Collector:
             output=self._plan.output,
             run_id=inputs.run.run_id,
             tasks=len(inputs.rows),
-            counts=inputs.counts(over=True),
+            counts=sum((each.counts for each in parts), Counts()),
             kinds=kinds,
             statistics=inputs.statistics,
-            environments=environments,
+            environments=parts,
             seconds=time.monotonic() - self._began,
             ran=self._ran,
             retried=self._retried,

@@ -64,11 +64,6 @@ class Record:
         _replace(self._run, strict_json.dumps(asdict(run)) + b"\n")
 
 
-def row_digests(rows: Rows) -> bytes:
-    """Of each task index in turn, 16 bytes."""
-    return b"".join(rows.digest(task) if task in rows else _UNKNOWN for task in range(rows.tasks))
-
-
 def extended(before: bytes, now: bytes) -> bytes:
     """Digests of a run that has seen both: rows that a limit leaves out now are not forgotten."""
     if len(before) <= len(now) and _UNKNOWN not in now[: len(before)]:

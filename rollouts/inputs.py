@@ -51,6 +51,8 @@ class Inputs:
     def counts(self, source: int | None = None, *, over: bool = False) -> Counts:
         """How the run stands, or one source's part of it."""
         found = Counts()
+        if source is None and self.keys.untouched and len(self.plan.sources) == 1:
+            return Counts(missing=len(self.rows) * group_size(self.plan, self.plan.sources[0]))
         for task in self.rows:
             if source is None or self.rows.source_index(task) == source:
                 found += self.keys.counts(task, self.size(task), self.extra, over=over)
@@ -64,7 +66,7 @@ class Inputs:
         known = version if isinstance(version, int) and 0 <= version < 1 << 62 else None
         self.keys.succeed(task, line["rollout_index"], line["reward"], flags, known)
         source = self.rows.source_index(task)
-        for statistics in (self.statistics, self.by_source[source]):
+        for statistics in self._both(source):
             statistics.add(line, self.rows.sources[source].name)
         if self.seconds:
             self.seconds[task] = max(self.seconds[task], duration_s(line) or 0.0)
@@ -73,8 +75,14 @@ class Inputs:
         """Take a failed attempt into account."""
         kind, _ = failure_of(line)
         self.keys.fail(task, line["rollout_index"], kind, state)
-        for statistics in (self.statistics, self.by_source[self.rows.source_index(task)]):
+        for statistics in self._both(self.rows.source_index(task)):
             statistics.add_failure(line)
+
+    def _both(self, source: int) -> tuple[Statistics, ...]:
+        """What a line is added to: the run's sums, and the source's, where those are not the same."""
+        if len(self.by_source) == 1:
+            return (self.statistics,)
+        return self.statistics, self.by_source[source]
 
     def close(self) -> None:
         """Let go of the files."""
@@ -144,10 +152,12 @@ def _refuse_own_inputs(plan: Plan) -> None:
 def _with_earlier(plan: Plan, rows: Rows, journal: Journal) -> Inputs:
     record = Record(journal.run, journal.rows)
     run = Run(strict_json.loads(strict_json.dumps(dict(plan.fingerprint))), [each.name for each in plan.sources])
-    digests = fingerprint.row_digests(rows)
+    digests = rows.digests()
     samples = max(group_size(plan, each) for each in plan.sources) + schedule.extra_samples(plan.settings.groups)
     keys = Keys(rows.tasks, samples, rewards=samples > 1, versions=plan.settings.groups.stale != "keep")
-    inputs = Inputs(plan, rows, journal, run, digests, keys, by_source=[Statistics() for _ in plan.sources])
+    inputs = Inputs(plan, rows, journal, run, digests, keys)
+    several = len(plan.sources) > 1
+    inputs.by_source = [Statistics() if several else inputs.statistics for _ in plan.sources]
     if plan.settings.longest_first:
         inputs.seconds = array("f", bytes(4 * rows.tasks))
     if plan.fresh or not journal.holds_lines():

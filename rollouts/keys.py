@@ -68,6 +68,11 @@ class Keys:
     def __contains__(self, key: tuple[int, int]) -> bool:
         return 0 <= key[0] < self.tasks and 0 <= key[1] < self.samples
 
+    @property
+    def untouched(self) -> bool:
+        """Whether no rollout has ended yet."""
+        return self._state.count(NEW) == len(self._state)
+
     def state(self, task: int, sample: int) -> int:
         """One of the five states."""
         return self._state[task * self.samples + sample]

@@ -20,7 +20,7 @@ DIGEST_BYTES = 16
 RowCheck = Callable[[dict[str, Any]], str | None]
 """What is wrong with a row, for one environment; None when nothing is."""
 
-_DUPLICATES_AT_ONCE = 250_000  # task ids compared in one pass: bounds memory, not the number of rows
+_DUPLICATES_AT_ONCE = 100_000  # task ids compared in one pass: bounds memory, not the number of rows
 _WHITE = b" \t\r\n"
 
 
@@ -90,6 +90,15 @@ class Rows:
         """`file:line`, for messages."""
         file, row = self._locate(task)
         return f"{file.path}:{file.lines[row]}"
+
+    def digests(self) -> bytes:
+        """Of each task index in turn, `DIGEST_BYTES` each; zeros where there is no such task."""
+        if len(self._files) == 1:
+            return bytes(self._files[0].digests)
+        found = bytearray(self.tasks * DIGEST_BYTES)
+        for task in self:
+            found[task * DIGEST_BYTES : (task + 1) * DIGEST_BYTES] = self.digest(task)
+        return bytes(found)
 
     def digest(self, task: int) -> bytes:
         """Of the row's bytes, without white space around them."""
