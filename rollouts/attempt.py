@@ -12,7 +12,7 @@ from rollouts.lines import Line
 from rollouts.plan import Source
 from wire import strict_json
 from wire.client import CallError, Client, ConnectionLost, Reply, Retry, TimedOut, Unreachable
-from wire.deadline import Deadline
+from wire.deadline import HEADER, Deadline
 from wire.errors import Failed
 
 BUSY = 503  # the agent server has as much as it can take
@@ -73,10 +73,10 @@ class Player:
 
     async def _admitted(self, row: bytes, session: str) -> Reply:
         """The answer of an agent server that takes the rollout; one that has too many is asked again within the deadline."""
-        deadline = Deadline(self._timeout_s + self._grace_s)
+        deadline, budget = Deadline(self._timeout_s + self._grace_s), Deadline(self._timeout_s)
         wait_s = BUSY_WAIT_S
         while True:
-            headers = {"X-Session-Id": session}
+            headers = {"X-Session-Id": session, HEADER: budget.header()}
             reply = await self._client.post(
                 self._source.agent_server, "/run", row, headers, deadline=deadline, retry=Retry.NEVER
             )

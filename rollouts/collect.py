@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from rollouts import groups, lines, schedule
 from rollouts.attempt import Player, Timing
@@ -99,7 +100,7 @@ class _Collector:
         try:
             async with asyncio.TaskGroup() as self._tasks:
                 self._fill()
-                await self._finished.wait()
+                await self._until_finished()
         except* TriviumError as errors:
             raise errors.exceptions[0] from None
         finally:
@@ -109,6 +110,13 @@ class _Collector:
                 each.cancel()
             await asyncio.gather(*watchers, *(gate.close() for gate in self._gates.values()), return_exceptions=True)
 
+    async def _until_finished(self) -> None:
+        try:
+            await self._finished.wait()
+        except asyncio.CancelledError:
+            self._stopped = self._stopped or INTERRUPTED
+            raise
+
     def _fill(self) -> None:
         """Start rollouts while slots are free; notice when nothing is left."""
         now = time.monotonic()
@@ -116,7 +124,8 @@ class _Collector:
             key = self._schedule.take(now, self._fits)
             if key is None:
                 break
-            self._in_flight[key] = self._tasks.create_task(self._rollout(key))
+            started = self._in_flight[key] = self._tasks.create_task(self._rollout(key))
+            started.add_done_callback(partial(self._ended, key))
         waits_until = self._schedule.next_at() if self._stopped is None else None
         if self._timer is not None:
             self._timer.cancel()
@@ -132,18 +141,16 @@ class _Collector:
         task, sample = key
         timing = Timing()
         source = self._inputs.rows.source_index(task)
-        try:
-            line = await self._players[source].play(self._inputs.rows.read(task), timing)
-            self._commit(task, sample, line, timing)
-        except asyncio.CancelledError:
-            self._cancelled += 1
-            raise
-        except BaseException as error:
-            self._stopped = str(error)  # the task group ends the rest
-            raise
-        finally:
-            del self._in_flight[key]
-            self._fill()
+        line = await self._players[source].play(self._inputs.rows.read(task), timing)
+        self._commit(task, sample, line, timing)
+
+    def _ended(self, key: Key, ended: "asyncio.Task[None]") -> None:
+        """Give the slot to the next; a callback, since a task that is cancelled before it has begun runs no `finally`."""
+        del self._in_flight[key]
+        self._cancelled += ended.cancelled()
+        if not ended.cancelled() and ended.exception() is not None:
+            self._stopped = self._stopped or "an error"
+        self._fill()
 
     def _commit(self, task: int, sample: int, line: Line, timing: Timing) -> None:
         """Write the line and decide what follows from it."""
@@ -219,7 +226,8 @@ class _Collector:
             self._halt(f"{self._failed} rollouts failed (--max-failures {limit})")
         reason = self._filter.too_many()
         if reason is not None:
-            self._halt(reason)
+            gone = [gate.dead for gate in self._gates.values() if gate.dead]
+            self._halt("; ".join([reason, *gone]))
 
     def _halt(self, reason: str) -> None:
         """Start nothing more."""

@@ -25,14 +25,14 @@ def _failures(summary: Summary) -> Iterator[str]:
     for kind, count in summary.kinds.most_common():
         message = summary.statistics.first_messages.get(kind, "")
         yield f"{count} failed with {kind}" + (f", the first: {message}" if message else "")
-    ended = summary.statistics.rewards.n + sum(summary.statistics.failed_attempts.values())
+    ended = summary.statistics.n + sum(summary.statistics.failed_attempts.values())
     failed = sum(summary.statistics.failed_attempts.values())
     if ended >= FEW and failed > summary.counts.failed and failed / ended >= MANY_RETRIES:
         yield f"{failed} of {ended} attempts failed ({_most(summary.statistics)}); most of the time of a retried rollout is lost"
 
 
 def _of_environment(statistics: Statistics) -> Iterator[str]:
-    n = statistics.rewards.n
+    n = statistics.n
     yield from _tools(statistics)
     cut = statistics.outcomes["max_output_tokens"]
     if n and cut / n >= MANY_CUT_OFF:
@@ -42,8 +42,8 @@ def _of_environment(statistics: Statistics) -> Iterator[str]:
             yield f"{statistics.outcomes[outcome]} of {n} episodes ended with {outcome}: {advice}"
     if n >= FEW and statistics.empty / n >= MANY_EMPTY:
         yield f"{statistics.empty} of {n} answers are empty"
-    if n >= FEW and statistics.rewards.low == statistics.rewards.high:
-        yield f"all {n} rewards are {statistics.rewards.low:g}: nothing to learn from, or a verdict that does not look"
+    if statistics.rewards.n >= FEW and statistics.rewards.low == statistics.rewards.high:
+        yield f"all {statistics.rewards.n} rewards are {statistics.rewards.low:g}: nothing to learn from, or a verdict that does not look"
     drifted = statistics.fidelity["retokenized"] + statistics.fidelity["forked"]
     if drifted:
         steps = sum(statistics.fidelity.values())

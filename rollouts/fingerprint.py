@@ -75,7 +75,7 @@ def extended(before: bytes, now: bytes) -> bytes:
 
 def refuse_other_config(output: Path, before: Run, now: Run) -> None:
     """Raise, naming the first difference, when the lines of two runs do not compare."""
-    if before.sources != now.sources:
+    if before.sources != now.sources and max(len(before.sources), len(now.sources)) > 1:
         raise UsageError(_refusal(output, "the environments were", before.sources, now.sources))
     for name, old, new in differences(before.fingerprint, now.fingerprint):
         raise UsageError(_refusal(output, f"{name} was", old, new))

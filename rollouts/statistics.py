@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SLOWEST = 5  # rollouts named in the summary
+MOST_NAMES = 500  # metrics and tools told apart: a model may invent names for ever
 RECENT = 256  # durations from which the length of the next rollout is guessed
 CUT_OFF = frozenset({"max_output_tokens", "context_window"})
 """Outcomes of an episode that was cut off for its length."""
@@ -51,7 +52,8 @@ class Slow:
 class Statistics:
     """Sums over the rollouts that have a verdict, of one environment or of the run, and over the attempts that failed."""
 
-    rewards: Mean = field(default_factory=Mean)
+    n: int = 0  # rollouts with a verdict
+    rewards: Mean = field(default_factory=Mean)  # without those that their environment masks
     outcomes: Counter[str] = field(default_factory=Counter)
     metrics: dict[str, Mean] = field(default_factory=dict)
     steps: Mean = field(default_factory=Mean)
@@ -72,7 +74,9 @@ class Statistics:
 
     def add(self, line: dict[str, Any], environment: str) -> None:
         """A rollout line that has a verdict."""
-        self.rewards.add(float(line["reward"]))
+        self.n += 1
+        if not line.get("mask_sample"):
+            self.rewards.add(float(line["reward"]))
         outcome = str(line.get("outcome") or "completed")
         self.outcomes[outcome] += 1
         self._add_metrics(line.get("metrics"))
@@ -95,7 +99,8 @@ class Statistics:
 
     def _add_metrics(self, metrics: Any) -> None:
         for name, value in metrics.items() if isinstance(metrics, dict) else ():
-            if isinstance(value, int | float) and not isinstance(value, bool):
+            known = name in self.metrics or len(self.metrics) < MOST_NAMES
+            if known and isinstance(value, int | float) and not isinstance(value, bool):
                 self.metrics.setdefault(name, Mean()).add(value)
 
     def _add_steps(self, steps: Any) -> None:
@@ -107,8 +112,10 @@ class Statistics:
             tokens = step.get("tokens")
             self.fidelity[tokens.get("fidelity", "absent") if isinstance(tokens, dict) else "absent"] += 1
             for call in step.get("calls") or ():
-                self.calls[str(call.get("name"))] += 1
-                self.wrong_calls[str(call.get("name"))] += call.get("status") != "ok"
+                name = str(call.get("name"))
+                name = name if name in self.calls or len(self.calls) < MOST_NAMES else "(others)"
+                self.calls[name] += 1
+                self.wrong_calls[name] += call.get("status") != "ok"
 
     def _add_response(self, response: Any, outcome: str) -> None:
         if not isinstance(response, dict):

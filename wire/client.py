@@ -156,7 +156,7 @@ class Client:
     ) -> Reply:
         """POST JSON text and read the whole answer.
 
-        `X-Budget-S` is set from the deadline. An HTTP error status is an answer, not an exception.
+        `X-Budget-S` is set from the deadline, unless `headers` has one. An HTTP error status is an answer, not an exception.
 
         Raises:
             Unreachable: no connection within the tries and the deadline.
@@ -205,7 +205,7 @@ class Client:
         if left <= 0:
             raise TimedOut(f"{server} was not asked for {path}: no time is left", server)
         url = self._url(server, path)
-        sent = {**headers, HEADER: f"{left:.3f}"} if headers else {HEADER: f"{left:.3f}"}
+        sent = {HEADER: f"{left:.3f}", **(headers or {})}
         timeout = aiohttp.ClientTimeout(total=left, sock_connect=CONNECT_S)
         try:
             async with self._http.request(

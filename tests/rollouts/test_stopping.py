@@ -116,3 +116,23 @@ async def test_too_much_to_filter_is_masked(runs: Runs, agent: ScriptedAgent) ->
     assert summary.retried == 20 and summary.line == "20 ok, 30 failed, 0 missing"
     assert all(each["mask_sample"] for each in lines(runs.failures))
     assert (await runs.collect()).counts.ok == 50
+
+
+async def test_a_stop_before_the_first_call(runs: Runs, agent: ScriptedAgent) -> None:
+    """Asked to stop before anything was sent: nothing is sent, and the run ends."""
+    plan = runs.plan([row(0), row(1)])
+    plan.stop.request()
+    assert (await runs.run(plan)).line == "0 ok, 0 failed, 2 missing"
+    assert not agent.asked
+
+
+async def test_a_cancelled_collection_leaves_no_task(runs: Runs, agent: ScriptedAgent) -> None:
+    """Cancelled from outside, as by a time-out around it: what was in flight is closed and nothing else is started."""
+    before = asyncio.all_tasks()
+    run = asyncio.create_task(runs.collect([row(each, does="slow") for each in range(9)], concurrency=3))
+    await agent.until_asked(3)
+    run.cancel()
+    await asyncio.gather(run, return_exceptions=True)
+
+    assert run.cancelled() and len(agent.asked) == 3 and len(agent.closed) == 3
+    assert not [each for each in asyncio.all_tasks() - before if "_Collector" in repr(each)]
