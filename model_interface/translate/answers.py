@@ -66,10 +66,10 @@ def chat_to_response(
     calls = calls_of(message, taken)
     output: list[Item] = [reasoning_item(thoughts)] if thoughts else []
     if text or refusal or not (thoughts or calls or reason):
-        output.append(message_item(text, refusal, _logprobs(choice, request), reason))
+        output.append(message_item(text, refusal, _logprobs(choice, request)))
     output += calls
-    if reason is not None and calls:
-        calls[-1]["status"] = "incomplete"
+    if reason is not None and output:
+        output[-1]["status"] = "incomplete"  # what was being said when it ended
     return response_object(
         output,
         request,
@@ -237,15 +237,14 @@ def reasoning_item(thoughts: str) -> Item:
     return {"type": "reasoning", "id": new_id("rs"), "summary": [], "content": content, "status": "completed"}
 
 
-def message_item(text: str, refusal: str, logprobs: list[Any], reason: str | None) -> Item:
+def message_item(text: str, refusal: str, logprobs: list[Any]) -> Item:
     """An assistant message with its text, its refusal, or both."""
     content: list[Item] = []
     if text or not refusal:
         content.append({"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs})
     if refusal:
         content.append({"type": "refusal", "refusal": refusal})
-    status = "incomplete" if reason else "completed"
-    return {"type": "message", "id": new_id("msg"), "role": "assistant", "status": status, "content": content}
+    return {"type": "message", "id": new_id("msg"), "role": "assistant", "status": "completed", "content": content}
 
 
 def usage_of(usage: Any) -> dict[str, Any] | None:
