@@ -35,7 +35,8 @@ class ChatStreamAssembler:
     ) -> None:
         self._emitter = ResponsesEmitter(request, response_id)
         self._splitter = ThoughtSplitter(reasoning)
-        self._ids: set[str] = set(taken)
+        self._ids: set[str] = set()
+        self._taken = taken
         self._calls: list[_StreamedCall] = []
         self._body: dict[str, Any] = {"object": "chat.completion"}
         self._raw: dict[str, list[str]] = {}  # message field -> pieces as they came
@@ -217,7 +218,7 @@ class ChatStreamAssembler:
     def _announce(self, call: "_StreamedCall") -> list[Event]:
         if call.output_index >= 0:
             return []
-        call.output_index, events = self._emitter.call(unique_id(call.call_id, self._ids), call.name)
+        call.output_index, events = self._emitter.call(unique_id(call.call_id, self._ids, self._taken), call.name)
         call.open = True
         return events
 

@@ -191,17 +191,19 @@ def calls_of(message: dict[str, Any], taken: Collection[str] = ()) -> list[Item]
         raise UpstreamError("model_invalid_response", f"the answer's tool_calls is no list: {_quote(raw)}")
     if not raw:
         return []
-    ids: set[str] = set(taken)
-    return [_call(each, ids) for each in raw]
+    ids: set[str] = set()
+    return [_call(each, ids, taken) for each in raw]
 
 
-def _call(raw: Any, ids: set[str]) -> Item:
+def _call(raw: Any, ids: set[str], taken: Collection[str]) -> Item:
     function = raw.get("function") if isinstance(raw, dict) else None
     if not isinstance(function, dict):
         raise UpstreamError("model_invalid_response", f"the answer has a tool call without a function: {_quote(raw)}")
     name = function.get("name")
     return call_item(
-        unique_id(raw.get("id"), ids), name if isinstance(name, str) else "", argument_text(function.get("arguments"))
+        unique_id(raw.get("id"), ids, taken),
+        name if isinstance(name, str) else "",
+        argument_text(function.get("arguments")),
     )
 
 
@@ -212,13 +214,13 @@ def argument_text(arguments: Any) -> str:
     return "{}" if arguments is None else strict_json.dumps(arguments).decode()
 
 
-def unique_id(call_id: Any, ids: set[str]) -> str:
-    """The call id, or another one where it is empty or in `ids` already; it is added to `ids`."""
+def unique_id(call_id: Any, ids: set[str], taken: Collection[str] = ()) -> str:
+    """The call id, or another one where it is empty, or in `ids` or `taken`; it is added to `ids`, and `taken` is not copied."""
     if not isinstance(call_id, str) or not call_id:
         call_id = new_id("call")
     chosen: str = call_id
     number = 2
-    while chosen in ids:
+    while chosen in ids or chosen in taken:
         chosen, number = f"{call_id}_{number}", number + 1
     ids.add(chosen)
     return chosen
@@ -237,14 +239,15 @@ def reasoning_item(thoughts: str) -> Item:
     return {"type": "reasoning", "id": new_id("rs"), "summary": [], "content": content, "status": "completed"}
 
 
-def message_item(text: str, refusal: str, logprobs: list[Any]) -> Item:
-    """An assistant message with its text, its refusal, or both."""
+def message_item(text: str, refusal: str, logprobs: list[Any], reason: str | None = None) -> Item:
+    """An assistant message with its text, its refusal, or both; `reason` says why it is incomplete."""
     content: list[Item] = []
     if text or not refusal:
         content.append({"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs})
     if refusal:
         content.append({"type": "refusal", "refusal": refusal})
-    return {"type": "message", "id": new_id("msg"), "role": "assistant", "status": "completed", "content": content}
+    status = "incomplete" if reason else "completed"
+    return {"type": "message", "id": new_id("msg"), "role": "assistant", "status": status, "content": content}
 
 
 def usage_of(usage: Any) -> dict[str, Any] | None:
