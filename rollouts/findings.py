@@ -17,7 +17,7 @@ def findings(summary: Summary) -> list[str]:
     found = [*_failures(summary)]
     for part in summary.environments:
         prefix = f"{part.name}: " if len(summary.environments) > 1 else ""
-        found += [prefix + each for each in _of_environment(part.statistics)]
+        found += [prefix + each for each in of_environment(part.statistics)]
     return found + list(_groups(summary))
 
 
@@ -31,7 +31,8 @@ def _failures(summary: Summary) -> Iterator[str]:
         yield f"{failed} of {ended} attempts failed ({_most(summary.statistics)}); most of the time of a retried rollout is lost"
 
 
-def _of_environment(statistics: Statistics) -> Iterator[str]:
+def of_environment(statistics: Statistics) -> Iterator[str]:
+    """What is remarkable about the rollouts of one environment."""
     n = statistics.n
     yield from _tools(statistics)
     cut = statistics.outcomes["max_output_tokens"]

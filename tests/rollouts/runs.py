@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rollouts.collect import collect
-from rollouts.plan import Plan, Source, Stop
+from rollouts.plan import Plan, Reporter, Source, Stop
 from rollouts.progress import Quiet
 from rollouts.settings import RolloutsSettings
 from rollouts.summary import Summary
@@ -89,10 +89,10 @@ class Runs:
         """Replace the rollouts that are there."""
         write(self.output, changed)
 
-    async def run(self, plan: Plan) -> Summary:
+    async def run(self, plan: Plan, reporter: Reporter | None = None) -> Summary:
         """Run a plan to its end."""
         self.heard = self.next_heard
         self.next_heard = Noted()
         async with Client({"agent_server": self.url}) as client:
             plan.client = client
-            return await collect(plan, self.heard)
+            return await collect(plan, reporter or self.heard)

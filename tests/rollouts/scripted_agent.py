@@ -115,7 +115,7 @@ def scored(row: dict[str, Any], word: str = "ok") -> dict[str, Any]:
         },
         "reward": reward,
         "metrics": {"steps": 1},
-        "outcome": row.get("outcome", "completed"),
+        "outcome": row.get("ends", "completed"),
         "failure": None,
         "mask_sample": False,
         "steps": [
