@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 from model_interface.streaming.sse import DONE_EVENT, encode
 from model_interface.translate.answers import new_id
-from model_interface.translate.chat_face import chat_usage, finish_of
+from model_interface.translate.chat_face import chat_usage, finish_of, own_field
 from model_interface.translate.content import wire_arguments
 from model_interface.translate.messages_face import error_body, messages_usage, stop_reason
 from wire.errors import TriviumError
@@ -142,20 +142,20 @@ class ChatFace:
         return b"".join(self._chunk({field: text}) for field, text in found if field and text)
 
     def _finish(self, response: dict[str, Any]) -> bytes:
-        sent = self._chunk({}, finish=finish_of(response))
+        sent = self._chunk({}, finish=finish_of(response), **own_field(response))
         usage = chat_usage(response.get("usage"))
         if not self._include_usage or usage is None:
             return sent
         return sent + encode({**self._base, "choices": [], "usage": usage})
 
-    def _chunk(self, delta: Event, *, finish: str | None = None, logprobs: Any = None) -> bytes:
+    def _chunk(self, delta: Event, *, finish: str | None = None, logprobs: Any = None, **own: Any) -> bytes:
         choice: Event = {
             "index": 0,
             "delta": delta,
             "logprobs": {"content": logprobs} if logprobs else None,
             "finish_reason": finish,
         }
-        return encode({**self._base, "choices": [choice]})
+        return encode({**self._base, "choices": [choice], **own})
 
 
 class MessagesFace:
@@ -228,7 +228,9 @@ class MessagesFace:
 
     def _finish(self, response: dict[str, Any]) -> bytes:
         delta = {"stop_reason": stop_reason(response), "stop_sequence": None}
-        closed = self._close() + self._send("message_delta", delta=delta, usage=messages_usage(response.get("usage")))
+        closed = self._close() + self._send(
+            "message_delta", delta=delta, usage=messages_usage(response.get("usage")), **own_field(response)
+        )
         return closed + self._send("message_stop")
 
     def _begin(self, output_index: int, block: Event) -> bytes:

@@ -56,7 +56,7 @@ def chat_request_to_responses(body: dict[str, Any]) -> dict[str, Any]:
         if body[name] is not None and name not in TRANSLATED
     }
     request["input"] = messages_to_items(body["messages"])
-    limit = body.get("max_completion_tokens", body.get("max_tokens"))
+    limit = body["max_completion_tokens"] if body.get("max_completion_tokens") is not None else body.get("max_tokens")
     if limit is not None:
         request["max_output_tokens"] = limit
     if body.get("reasoning_effort") is not None:
@@ -130,7 +130,13 @@ def response_to_chat(response: dict[str, Any]) -> dict[str, Any]:
         "model": response.get("model") or "",
         "choices": [choice],
         "usage": chat_usage(response.get("usage")),
+        **own_field(response),
     }
+
+
+def own_field(response: dict[str, Any]) -> dict[str, Any]:
+    """Our own field of a response (token ids, times), which every dialect carries on; empty where there is none."""
+    return {"trivium": response["trivium"]} if "trivium" in response else {}
 
 
 def finish_of(response: dict[str, Any]) -> str:

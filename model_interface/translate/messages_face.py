@@ -7,6 +7,7 @@ run on Anthropic's side, have no counterpart and are refused by name.
 from typing import Any
 
 from model_interface.translate.answers import new_id, reasoning_item
+from model_interface.translate.chat_face import own_field
 from model_interface.translate.content import wire_arguments
 from model_interface.translate.errors import InvalidRequest
 from model_interface.translate.requests import Shapes, check_shapes
@@ -96,6 +97,7 @@ def response_to_messages(response: dict[str, Any]) -> dict[str, Any]:
         "stop_reason": stop_reason(response),
         "stop_sequence": None,
         "usage": messages_usage(response.get("usage")),
+        **own_field(response),
     }
 
 

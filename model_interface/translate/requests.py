@@ -109,7 +109,7 @@ Shapes = dict[str, tuple[tuple[type, ...], str]]
 _SHAPES: Shapes = {
     "model": ((str,), "a name"),
     "input": ((str, list), "a string or a list of items"),
-    "instructions": ((str, list), "a string"),
+    "instructions": ((str,), "a string"),
     "tools": ((list,), "a list of tools"),
     "tool_choice": ((str, dict), "auto, none, required or an object"),
     "parallel_tool_calls": ((bool,), "true or false"),

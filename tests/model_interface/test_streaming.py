@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, get_args
 
 import anthropic
 import openai
@@ -21,7 +21,7 @@ from model_interface.streaming import (
     face,
     response_events,
 )
-from model_interface.translate import UpstreamError, chat_to_response
+from model_interface.translate import UpstreamError, chat_to_response, response_to_chat, response_to_messages
 from model_interface.translate.reasoning import Reasoning
 from wire.errors import Failed
 from wire.testing import one_server, tokens
@@ -434,3 +434,13 @@ def test_items_that_come_without_deltas_are_told_whole() -> None:
     data = b"".join(map(messages.feed, events))
     assert b'"text":"Let me see"' in data
     assert rb"{\"x\": 1}" in data
+
+
+def test_our_own_field_reaches_every_dialect() -> None:
+    """Token ids and the label of what was achieved, for programs that are captured."""
+    own = {"tokens": None, "model_s": 0.5}
+    response = {**chat_to_response(MSG("x"), {}), "trivium": own}
+    assert response_to_chat(response)["trivium"] == response_to_messages(response)["trivium"] == own
+    for dialect in get_args(Dialect):
+        told = face(dialect, {})
+        assert b'"trivium":{"tokens":null,"model_s":0.5}' in b"".join(map(told.feed, response_events(response)))

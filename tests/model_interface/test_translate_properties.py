@@ -1,6 +1,7 @@
 """Round trips and promises that hold for every conversation, not only for those somebody thought of."""
 
 import contextlib
+import copy
 from typing import Any
 
 from hypothesis import given, settings
@@ -53,12 +54,16 @@ items = st.lists(call | call | output | output | message | thought, max_size=14)
 @patient
 @given(items, st.lists(st.integers(1, 5), min_size=1, max_size=6), st.booleans())
 def test_no_history_is_ever_invalid_on_the_wire(history: list[JSON], sizes: list[int], ask_between: bool) -> None:
-    """Whatever the items, in whatever pieces; an output that belongs to no call is the only refusal, and it leaves the rest sound."""
+    """Whatever the items, in whatever pieces; an output that belongs to no call is the only refusal, and it changes nothing."""
     builder, given_out, place = MessageBuilder("Be brief."), b"[]", 0
     while place < len(history):
         size = sizes[place % len(sizes)]
-        with contextlib.suppress(InvalidRequest):
+        state = copy.deepcopy(builder)
+        try:
             builder.append(history[place : place + size])
+        except InvalidRequest:
+            assert builder.take() == state.take()
+            assert builder.call_ids == state.call_ids
         place += size
         if ask_between:
             messages = builder.take()
