@@ -14,7 +14,7 @@ N = TypeVar("N", int, float)
 
 
 class Analytics(Records):
-    """The table of plots: each is a file, so that making the same plot again changes nothing."""
+    """The record of plots that were made; empty before a session."""
 
     layout: ClassVar[Layout] = PLOTS
 
@@ -49,14 +49,15 @@ class Analytics(Records):
         if first > last:
             raise ToolError(f"time_min {first} is after time_max {last}")
         path = f"plots/{first}_{last}_{value_to_plot}_{plot_type}.png"
-        self.created[path] = {
-            "path": path,
-            "time_min": first,
-            "time_max": last,
-            "value_to_plot": value_to_plot,
-            "plot_type": plot_type,
-        }
-        self._count(path)
+        self._create(
+            {
+                "path": path,
+                "time_min": first,
+                "time_max": last,
+                "value_to_plot": value_to_plot,
+                "plot_type": plot_type,
+            }
+        )
         return path
 
     @tool(read_only=True)

@@ -14,7 +14,7 @@ Kind = Literal["text", "address", "choice", "number", "date", "moment"]
 `number` · `date`: YYYY-MM-DD · `moment`: YYYY-MM-DD HH:MM:SS."""
 
 MOMENT = re.compile(r"(\d{4}-\d{1,2}-\d{1,2})(?:[T ]+(\d{1,2}:\d{2})(?::(\d{2})(?:\.0+)?)?)?Z?", re.ASCII)
-ADDRESS = re.compile(r"[^\s@,;<>]+@[^\s@,;<>]+\.[^\s@,;<>.]+")
+ADDRESS = re.compile(r"[^\s@,;<>]+@[^\s@,;<>]+")  # WorkBench has customers at bare host names
 LONGEST_NUMBER = 32  # characters; Decimal would happily spend seconds on an exponent of nine digits
 
 
@@ -37,8 +37,8 @@ def number(text: str) -> str | None:
         return None
     if not value.is_finite() or abs(value.adjusted()) > LONGEST_NUMBER:
         return None
-    plain = f"{value:f}"
-    return (plain.rstrip("0").rstrip(".") or "0") if "." in plain else plain
+    plain = f"{value:f}" if value else "0"  # -0.0 is 0
+    return plain.rstrip("0").rstrip(".") if "." in plain else plain
 
 
 def moment(text: str) -> str | None:

@@ -94,7 +94,10 @@ CUSTOMERS = Layout(
     searched=("customer_name",),
 )
 PLOTS = Layout(
-    "plot", "plots", "path", {"time_min": "date", "time_max": "date", "value_to_plot": "choice", "plot_type": "choice"}
+    "plot",
+    "plots",
+    "plot_id",
+    {"path": "text", "time_min": "date", "time_max": "date", "value_to_plot": "choice", "plot_type": "choice"},
 )
 
 VISIT_COLUMNS = (
@@ -165,6 +168,7 @@ class Company:
     visits: Visits
     addresses: tuple[str, ...]
     clock: str = DEFAULT_CLOCK  # the time at which every session takes place
+    assignable: frozenset[str] | None = None  # addresses that tasks may be assigned to; None: any
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Company":
         """Itself: a copied world keeps looking at the one company."""
@@ -172,8 +176,8 @@ class Company:
 
 
 @functools.cache
-def load(folder: Path = OWN_TABLES, clock: str = DEFAULT_CLOCK) -> Company:
-    """The company in a folder of CSV files; read once per folder and clock.
+def load(folder: Path = OWN_TABLES, clock: str = DEFAULT_CLOCK, known_assignees: bool = False) -> Company:
+    """The company in a folder of CSV files; read once per folder and settings.
 
     Raises:
         UsageError: a file is missing, lacks a column, or has a cell that does not fit; the message names file and line.
@@ -186,7 +190,9 @@ def load(folder: Path = OWN_TABLES, clock: str = DEFAULT_CLOCK) -> Company:
         for layout in (EMAILS, EVENTS, TASKS, CUSTOMERS)
     )
     visits = _visits([row for _, row in _lines(folder, "analytics_data", VISIT_COLUMNS)])
-    return Company(emails, events, tasks, customers, visits, _addresses(folder, emails, events, tasks, customers), now)
+    addresses = _addresses(folder, emails, events, tasks, customers)
+    known = frozenset(map(str.lower, (*addresses, *(row["assigned_to_email"] for row in tasks.rows.values()))))
+    return Company(emails, events, tasks, customers, visits, addresses, now, known if known_assignees else None)
 
 
 def _lines(folder: Path, name: str, columns: tuple[str, ...]) -> Iterator[tuple[str, Row]]:

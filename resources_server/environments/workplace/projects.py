@@ -25,6 +25,9 @@ class Projects(Records):
         kept = super()._fit(column, value)
         if column in CHOICES and kept not in CHOICES[column]:
             raise ToolError(f"{column} {kept[:80]!r} is none of {', '.join(CHOICES[column])}")
+        known = self._company.assignable
+        if column == "assigned_to_email" and known is not None and kept not in known:
+            raise ToolError(f"{kept[:80]!r} is nobody here; the company directory has the addresses")
         return kept
 
     @tool(read_only=True)

@@ -40,6 +40,9 @@ class Workplace(Environment[WorkplaceTask]):
         """The time at which every session takes place, YYYY-MM-DD HH:MM:SS: new mail is sent then. WorkBench's is 2023-11-30 00:00:00."""
         data_dir: Path = company.OWN_TABLES
         """Five CSV files with WorkBench's columns, and `email_addresses.csv` where there is one; our own company by default."""
+        known_assignees: bool = False
+        """Refuse to assign a task to an address that is in neither the directory nor the task table, as WorkBench does. Rows that were
+        written for another company assign to its people, so they need this off."""
 
     blocking: ClassVar[bool] = False  # everything is in memory: a tool takes well under a millisecond
 
@@ -53,7 +56,7 @@ class Workplace(Environment[WorkplaceTask]):
     @classmethod
     def load(cls, options: Any) -> Company:
         """The company of the options, read once per process."""
-        return company.load(options.data_dir, options.clock)
+        return company.load(options.data_dir, options.clock, options.known_assignees)
 
     def model_post_init(self, context: Any, /) -> None:
         """Show the company to every toolkit of a new or restored world."""
