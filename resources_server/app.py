@@ -15,7 +15,7 @@ from wire.config import Config
 from wire.deadline import Deadline
 from wire.errors import UsageError
 from wire.responses import Response
-from wire.session import Named, SessionNames, new_session_id
+from wire.session import HEADER, Named, SessionNames, new_session_id
 
 ENVIRONMENTS = "resources_server.environments"
 ROOM = "resources_server"
@@ -150,15 +150,18 @@ class Routes:
         return HotReply.json({"calls": calls, "text": None})
 
     def _tool(self, tool: Tool) -> Callable[[HotRequest], Awaitable[HotReply]]:
-        call, read, cookies, tool_s = self._host.call, self._named, self._cookies, self._host.settings.tool_timeout_s
+        call, read, cookie = self._host.call, self._names.read, self._names.cookie
 
         async def route(request: HotRequest) -> HotReply:
-            named = read(request)
             headers = request.headers
-            call_id = headers.get(b"x-call-id")
-            deadline = Deadline.from_header(headers.get(b"x-budget-s"), tool_s)
-            reply = await call(tool, named.id, request.body, call_id.decode("latin-1") if call_id else None, deadline)
-            return HotReply(reply.body, reply.status, cookies(named), reply.content_type)
+            call_id, budget = headers.get(b"x-call-id"), headers.get(b"x-budget-s")
+            given = headers.get(HEADER)
+            session_id = read(headers).id if given is None else given.decode("latin-1")
+            reply = await call(
+                tool, session_id, request.body, call_id.decode("latin-1") if call_id is not None else None, budget
+            )
+            cookies = [] if given is not None or session_id is None else [cookie(session_id)]
+            return HotReply(reply.body, reply.status, cookies, reply.content_type)
 
         return route
 

@@ -9,7 +9,7 @@ from resources_server.environment import Call, Environment
 from resources_server.mistakes import Mistake
 from resources_server.outputs import output
 from resources_server.runner import Runner
-from resources_server.sessions import Ran, Reply, Session, SessionStore
+from resources_server.sessions import MemorySessions, Ran, Reply, Session, SessionStore
 from resources_server.settings import ResourcesServerSettings
 from resources_server.threads import Threads
 from resources_server.tools import Tool, ToolError
@@ -55,6 +55,7 @@ class Host:
             each.name for each in environment.tools.values() if not environment.blocking and not each.is_async
         }
         self._seeding: dict[str, asyncio.Event] = {}
+        self._calls_made: dict[tuple[str, str], float] = {}
         metrics.gauge("threads_stuck", lambda: self._threads.stuck)
         for gauge, read in store.gauges().items():
             metrics.gauge(gauge, read)
@@ -98,24 +99,38 @@ class Host:
             self._seeding.pop(session_id).set()
 
     async def call(
-        self, tool: Tool, session_id: str | None, arguments: bytes, call_id: str | None, deadline: Deadline
+        self, tool: Tool, session_id: str | None, arguments: bytes, call_id: str | None, budget: bytes | None = None
     ) -> Reply:
         """The answer to a tool call: its output, or a sentence for the model about what is wrong with the call.
+
+        Args:
+            tool: Which.
+            session_id: The caller's.
+            arguments: The model's own JSON text.
+            call_id: What the caller will ask again by, if it has to.
+            budget: Seconds left of the rollout's deadline, as the header says.
 
         Raises:
             Unauthorized, Gone: There is no such session (any more), or it has been verified.
             Conflict: The call id stands for another call.
         """
+        if tool.name in self._in_place and isinstance(self.store, MemorySessions):
+            session = self.store.idle(session_id)
+            if session is not None:  # nobody else can come between: no lock, no wait
+                held = session.held
+                reply = self._known(tool, session, arguments, call_id)
+                if reply is None:
+                    reply = self._made(
+                        tool, session, arguments, call_id, self._answer_in_place(tool, session, arguments)
+                    )
+                    self.store.touched(session, held)
+                return reply
         async with self.store.use(session_id, reading=tool.read_only, call_id=call_id) as session:
-            if call_id is not None and (record := session.replies.get(call_id)) is not None:
-                return _again(record, tool.name, arguments)
-            if session.verdict is not None:
-                raise Gone("the session has been verified and takes no more tool calls")
-            if session.broken is not None:
-                raise Failed("session_lost", session.broken)
-            status, reply = await self._answer(tool, session, arguments, deadline)
-            session.record(Ran(tool.name, arguments, status), call_id, reply)
-            self._metrics.count("tool_calls", tool=tool.name, status=status)
+            reply = self._known(tool, session, arguments, call_id)
+            if reply is None:
+                deadline = Deadline.from_header(budget, self.settings.tool_timeout_s)
+                answer = await self._answer(tool, session, arguments, deadline)
+                reply = self._made(tool, session, arguments, call_id, answer)
             return reply
 
     async def verify(
@@ -223,31 +238,63 @@ class Host:
             reply["observation"] = output(observation, self.settings.max_output_bytes).body.decode()
         return strict_json.dumps(reply)
 
-    async def _answer(self, tool: Tool, session: Session, arguments: bytes, deadline: Deadline) -> tuple[str, Reply]:
+    def _known(self, tool: Tool, session: Session, arguments: bytes, call_id: str | None) -> Reply | None:
+        """The answer to a call that need not run: it ran before, or the session's time is over."""
+        if call_id is not None and (record := session.replies.get(call_id)) is not None:
+            return _again(record, tool.name, arguments)
+        if session.verdict is not None:
+            raise Gone("the session has been verified and takes no more tool calls")
+        if session.broken is not None:
+            raise Failed("session_lost", session.broken)
+        return None
+
+    def _made(
+        self, tool: Tool, session: Session, arguments: bytes, call_id: str | None, answer: tuple[str, Reply]
+    ) -> Reply:
+        status, reply = answer
+        session.record(Ran(tool.name, arguments, status), call_id, reply)
+        key = (tool.name, status)
+        if key not in self._calls_made:
+            self._calls_made[key] = 0
+            self._metrics.gauge("tool_calls_total", lambda: self._calls_made[key], tool=tool.name, status=status)
+        self._calls_made[key] += 1
+        return reply
+
+    def _answer_in_place(self, tool: Tool, session: Session, arguments: bytes) -> tuple[str, Reply]:
         """Check, run, and put into words; never raises for what the author's code does."""
+        values = self._checked(tool, session, arguments)
+        if isinstance(values, Reply):
+            return "refused", values
+        try:
+            result = self._runner.in_place(tool.doing, tool.bind(session.world), values)
+            return "ok", output(result, self.settings.max_output_bytes)
+        except Exception as error:  # noqa: BLE001  an author's code may raise anything
+            return _answer_to(error, tool)
+
+    async def _answer(self, tool: Tool, session: Session, arguments: bytes, deadline: Deadline) -> tuple[str, Reply]:
+        """The same for tools that may take a while."""
+        values = self._checked(tool, session, arguments)
+        if isinstance(values, Reply):
+            return "refused", values
+        seconds = deadline.left()
+        try:
+            result = await self._runner.run(tool.doing, seconds, tool.bind(session.world), **values)
+            return "ok", output(result, self.settings.max_output_bytes)
+        except TimeoutError:
+            session.broken = f"{tool.doing} took longer than {seconds:.3g} s and may still be changing the world"
+            return "failed", _failed(Failed("tool_timeout", f"{tool.doing} took longer than {seconds:.3g} s"))
+        except Exception as error:  # noqa: BLE001  an author's code may raise anything
+            return _answer_to(error, tool)
+
+    def _checked(self, tool: Tool, session: Session, arguments: bytes) -> dict[str, Any] | Reply:
+        """Arguments for the method, or what the model is told instead."""
         if tool.name not in session.offered:
             names = ", ".join(sorted(session.offered)) or "none"
-            return "refused", _told([f"there is no tool {tool.name!r} in this task; its tools: {names}"])
+            return _told([f"there is no tool {tool.name!r} in this task; its tools: {names}"])
         try:
-            values = tool.check(arguments)
+            return tool.check(arguments)
         except Mistake as mistake:
-            return "refused", _told(mistake.sentences)
-        seconds = deadline.within(self.settings.tool_timeout_s).left()
-        doing = f"tool {tool.name}"
-        try:
-            method = tool.bind(session.world)
-            if tool.name in self._in_place:
-                result = self._runner.in_place(doing, method, **values)
-            else:
-                result = await self._runner.run(doing, seconds, method, **values)
-            return "ok", output(result, self.settings.max_output_bytes)
-        except ToolError as error:
-            return "tool_error", _told([str(error)])
-        except TimeoutError:
-            session.broken = f"{doing} took longer than {seconds:.3g} s and may still be changing the world"
-            return "failed", _failed(Failed("tool_timeout", f"{doing} took longer than {seconds:.3g} s"))
-        except Exception as error:  # noqa: BLE001  an author's code may raise anything
-            return "failed", _failed(verdicts.raised(error, doing, "environment_error"))
+            return _told(mistake.sentences)
 
     async def _judge(self, world: Environment[Any], response: Response, deadline: Deadline) -> bytes:
         seconds = deadline.within(self.settings.verify_timeout_s).left()
@@ -281,6 +328,13 @@ class Host:
             await self._run("close", CLOSE_TIMEOUT_S, world.close)
         except Exception as error:  # noqa: BLE001  nobody waits for it; it is counted
             self._metrics.count("close_failed", error=type(error).__name__)
+
+
+def _answer_to(error: Exception, tool: Tool) -> tuple[str, Reply]:
+    """What comes of an exception: a sentence for the model if it is a `ToolError`, else the end of the rollout."""
+    if isinstance(error, ToolError):
+        return "tool_error", _told([str(error)])
+    return "failed", _failed(verdicts.raised(error, tool.doing, "environment_error"))
 
 
 def _told(sentences: list[str]) -> Reply:

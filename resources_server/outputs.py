@@ -7,6 +7,7 @@ from pydantic_core import PydanticSerializationError, to_json, to_jsonable_pytho
 from resources_server.sessions import Reply
 from wire import strict_json
 
+TEXTS = (str, bytes, bytearray, memoryview)
 TEXT = b"text/plain; charset=utf-8"
 
 
@@ -18,7 +19,7 @@ def output(value: Any, max_bytes: int) -> Reply:
     Raises:
         TypeError: The value has no JSON form.
     """
-    if isinstance(value, str | bytes | bytearray | memoryview):
+    if isinstance(value, TEXTS):
         body, content_type = _text(value), TEXT
     else:
         body, content_type = _json(value), b"application/json"
@@ -58,6 +59,6 @@ def _plain(value: Any) -> Any:
         return {_plain(key): _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(each) for each in value]
-    if isinstance(value, str | bytes | bytearray | memoryview):
+    if isinstance(value, TEXTS):
         return _text(value).decode()
     return value

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from resources_server.threads import Threads
-from resources_server.watch import Watch
+from resources_server.watch import BLOCKED_S, Watch
 
 
 class Runner:
@@ -38,17 +38,19 @@ class Runner:
         if inspect.iscoroutinefunction(method):
             return await self._awaited(name, timeout_s, method(*args, **kwargs))
         if not self._blocking:
-            return await self._settled(name, timeout_s, self.in_place(name, method, *args, **kwargs))
+            result = self.in_place(name, functools.partial(method, *args), kwargs)
+            return await self._settled(name, timeout_s, result)
         result = await self._threads.run(functools.partial(method, *args, **kwargs), timeout_s)
         return await self._settled(name, timeout_s, result)
 
-    def in_place(self, name: str, method: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    def in_place(self, name: str, method: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         """Call it here and now."""
         began = time.perf_counter()
         try:
-            return method(*args, **kwargs)
+            return method(**arguments)
         finally:
-            self._watch.took(name, time.perf_counter() - began)
+            if time.perf_counter() - began > BLOCKED_S:
+                self._watch.took(name, time.perf_counter() - began)
 
     async def _settled(self, name: str, timeout_s: float, result: Any) -> Any:
         """A wrapper may hide that a method is async; then its result has still to be awaited."""

@@ -12,7 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 
@@ -29,8 +29,7 @@ OVERHEAD_BYTES = 4096  # of a session, beside what it was sent
 CloseWorld = Callable[[Environment[Any]], Coroutine[Any, Any, None]]
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """An answer as it went, or goes, out."""
 
     body: bytes
@@ -38,8 +37,7 @@ class Reply:
     content_type: bytes = b"application/json"
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(NamedTuple):
     """One call that came in, and what became of it."""
 
     tool: str
@@ -47,8 +45,7 @@ class Ran:
     status: str  # `ok`, `tool_error`, `failed`; `refused`: never ran, so it is no accepted call
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """A call as it is kept."""
 
     ran: Ran
@@ -74,16 +71,16 @@ class Session:
     turns: Turns = field(default_factory=Turns)
     users: int = 0
     last_used: float = 0.0  # monotonic
-    call_bytes: int = 0
     reply_bytes: int = 0
-    size: int = 0  # bytes counted for it
+    held: int = 0  # bytes of calls and remembered replies
+    size: int = 0  # bytes counted for it in all
 
     def record(self, ran: Ran, call_id: str | None, reply: Reply) -> None:
         """Keep a call: for the verdict where it ran, for a repeat where it can be asked for again."""
         record = Record(ran, call_id, reply if call_id else None)
         if ran.status != "refused":
             self.ran.append(ran)
-            self.call_bytes += len(ran.arguments)
+            self.held += len(ran.arguments)
         if self.journal is not None:
             self.journal.append(record)
         elif call_id:
@@ -91,15 +88,15 @@ class Session:
 
     def _remember(self, call_id: str, record: Record) -> None:
         self.replies[call_id] = record
-        self.reply_bytes += _length(record)
-        while len(self.replies) > MIN_REPLIES and (
-            len(self.replies) > MAX_REPLIES or self.reply_bytes > MAX_REPLY_BYTES
-        ):
-            self.reply_bytes -= _length(self.replies.pop(next(iter(self.replies))))
+        self._count(record, 1)
+        if len(self.replies) > MIN_REPLIES:
+            while len(self.replies) > MAX_REPLIES or self.reply_bytes > MAX_REPLY_BYTES:
+                self._count(self.replies.pop(next(iter(self.replies))), -1)
 
-
-def _length(record: Record) -> int:
-    return len(record.reply.body) if record.reply else 0
+    def _count(self, record: Record, sign: int) -> None:
+        length = sign * (len(record.reply.body) if record.reply else 0)
+        self.reply_bytes += length
+        self.held += length
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +253,22 @@ class MemorySessions:
             "sessions_expired": lambda: self._expired,
         }
 
+    def idle(self, session_id: str | None) -> Session | None:
+        """The open session if no call is using it, for a call that is over before anyone else can ask; see `use` for what is
+        raised. Tell `touched` afterwards."""
+        session = self._open.get(session_id or "")
+        if session is None or time.monotonic() - session.last_used >= self._ttl_s:
+            session = self.find(session_id)
+        return None if session.users else session
+
+    def touched(self, session: Session, held: int) -> None:
+        """A call of an idle session is over. `held` is what `session.held` was before."""
+        session.last_used = time.monotonic()
+        self._open.move_to_end(session.id)
+        grown = session.held - held
+        session.size += grown
+        self._bytes += grown
+
     def find(self, session_id: str | None) -> Session:
         """The open session; see `use` for what is raised."""
         session = self._open.get(session_id or "")
@@ -336,7 +349,7 @@ class _Use:
         session = self._store.find(self._id)
         session.users += 1
         self._session = session
-        self._held = session.reply_bytes + session.call_bytes
+        self._held = session.held
         if not session.turns.take_now(self._reading):
             try:
                 await session.turns.take(self._reading)
@@ -351,4 +364,4 @@ class _Use:
     async def __aexit__(self, *error: object) -> None:
         session = self._session
         session.turns.release(self._reading)
-        self._store.let_go(session, session.reply_bytes + session.call_bytes - self._held)
+        self._store.let_go(session, session.held - self._held)

@@ -21,11 +21,11 @@ from wire import strict_json
 F = TypeVar("F", bound=Callable[..., Any])
 NAME = re.compile(r"^[A-Za-z0-9_-]{1,64}$")  # what OpenAI and vLLM accept as a function's name
 ROUTES = frozenset(
-    re.split(
-        r"\s+",
-        "seed_session verify close_session tools tasks aggregate_metrics solution mcp reset step close run v1 "
-        "health livez readyz healthz metrics docs redoc openapi",
-    )
+    {
+        *("seed_session", "verify", "close_session", "tools", "tasks", "aggregate_metrics", "solution", "mcp"),
+        *("reset", "step", "close", "run", "v1"),
+        *("health", "livez", "readyz", "healthz", "metrics", "docs", "redoc", "openapi"),
+    }
 )  # paths of the server itself: no tool may be reached under one of these names
 
 
@@ -85,8 +85,19 @@ class Tool:
     is_async: bool
     schema: dict[str, Any] = field(repr=False)  # JSON schema of the arguments, as the model sees it
 
+    @functools.cached_property
+    def doing(self) -> str:
+        """What goes on while it runs, for messages."""
+        return f"tool {self.name}"
+
+    @functools.cached_property
+    def _fields(self) -> list[tuple[str, str]]:
+        return [(name, _field(name)) for name in self.parameters]
+
     def bind(self, world: object) -> Callable[..., Any]:
         """The method itself, on one rollout's world."""
+        if len(self.path) == 1:
+            return getattr(world, self.path[0])  # type: ignore[no-any-return]
         return functools.reduce(getattr, self.path, world)  # type: ignore[return-value]
 
     def check(self, arguments: bytes) -> dict[str, Any]:
@@ -98,7 +109,7 @@ class Tool:
             Mistake: The text is no JSON object, or an argument is missing, unknown or of the wrong type.
         """
         try:
-            checked = self.arguments.model_validate_json(arguments or b"{}")
+            values = self.arguments.__pydantic_validator__.validate_json(arguments or b"{}").__dict__
         except ValidationError as error:
             raise Mistake(sentences(error, self.name, self.parameters, arguments)) from None
         if b"NaN" in arguments or b"Infinity" in arguments:  # the fast parser takes these for numbers, JSON does not
@@ -106,8 +117,7 @@ class Tool:
                 strict_json.loads(arguments)
             except strict_json.JSONError as error:
                 raise Mistake([f"the arguments are not valid JSON: {error}"]) from None
-        values = checked.__dict__
-        return {name: values[_field(name)] for name in self.parameters}
+        return {name: values[each] for name, each in self._fields}
 
     def accepted(self, arguments: bytes) -> dict[str, Any]:
         """The same arguments as plain JSON values, for the record of accepted calls."""

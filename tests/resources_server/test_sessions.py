@@ -30,7 +30,8 @@ async def test_a_tool_before_its_seed_is_refused(serve: Serve) -> None:
         for session in (None, "unknown"):
             reply = await world.post("/increment_counter", {"count": 1}, session)
             assert reply.status == 401 and "call seed_session first" in reply.text
-        assert (await world.post("/increment_counter", {"count": 1}, "a b")).status == 400
+        assert (await world.post("/increment_counter", {"count": 1}, "a b")).status == 401
+        assert (await world.post("/seed_session", ROW, "a b")).status == 400
         assert world.app.metrics.value("sessions_open") == 0
 
 
