@@ -220,7 +220,9 @@ class Host:
         if isinstance(listed, list):
             names &= {each.get("name") for each in listed if isinstance(each, dict)}
         kits = row.get("toolkits")
-        own_say = type(world).offered is not Environment.offered  # a world with an `offered` of its own has read them itself
+        own_say = (
+            type(world).offered is not Environment.offered
+        )  # a world with an `offered` of its own has read them itself
         if isinstance(kits, list) and not own_say:
             names = {name for name in names if name in kits or self.environment.tools[name].path[0] in kits}
         return [name for name in self.environment.tools if name in names]
