@@ -1,5 +1,8 @@
 """From what a server answered, or that it did not, to the kind of failure. Pure: one table per side that can fail."""
 
+from typing import Any
+
+from wire import strict_json
 from wire.client import CallError, ConnectionLost, Reply, TimedOut, Unreachable
 from wire.deadline import Deadline
 from wire.errors import KINDS, Failed
@@ -60,6 +63,16 @@ def verify_answer(reply: Reply) -> Failed:
     if kind is None:
         kind = "session_lost" if reply.status in LOST_SESSION else "verifier_error"
     return Failed(kind, _message(reply))
+
+
+def left_world(reply: Reply) -> dict[str, Any]:
+    """`state` and `accepted_calls` beside the error of `/verify`, where the server tells them: enough to judge again without it."""
+    try:
+        body = strict_json.loads(reply.body)
+    except strict_json.JSONError:
+        return {}
+    names = ("state", "accepted_calls")
+    return {name: body[name] for name in names if name in body} if isinstance(body, dict) else {}
 
 
 def _named(reply: Reply) -> str | None:

@@ -20,7 +20,8 @@ from wire.deadline import Deadline
 from wire.errors import Failed
 from wire.rollout import Seeded
 
-CLOSE_S = 5.0  # for the world to be closed, also when no time is left
+CLOSE_S = 5.0  # for a world to be closed, also when no time is left
+WAIT_FOR_CLOSE_S = 0.5  # of it, before the line is given out
 VERIFY_SHARE = 0.2  # of the budget, kept for the verdict where a world wants one on time-out
 VERIFY_RESERVE_S = 30.0  # the most that is kept
 TIME_KINDS = frozenset({"timeout", "model_timeout", "tool_timeout"})
@@ -38,6 +39,7 @@ class Player:
     """As the config has it, for the line."""
     client: Client
     """Knows `model_interface` and the resources servers."""
+    closer: "Closer"
 
 
 class Rollout:
@@ -68,15 +70,16 @@ class Rollout:
         self._transcript: Transcript | None = None
         self._environment: dict[str, Any] | None = None
         self._declares = False
+        self._left: dict[str, Any] = {}  # the world as a failed verifier left it, to be judged again later
 
     async def run(self) -> dict[str, Any]:
         """The rollout line: scored, or with the failure that left it without a verdict."""
         try:
             record = await self._scored()
         except Failed as error:
-            record = line.failed(self._row, error, self._transcript, self._facts())
+            record = {**line.failed(self._row, error, self._transcript, self._facts()), **self._left}
         finally:
-            await close(self._world)
+            await self._player.closer.close(self._world)
         if self._token_ids_on_items and self._transcript is not None and record["response"] is not None:
             record["response"] = {**record["response"], "output": marked_items(self._transcript)}
         return record
@@ -86,7 +89,7 @@ class Rollout:
         try:
             episode = await self._episode(await self._seed())
         finally:
-            await close(self._world)
+            await self._player.closer.close(self._world)
         if self._token_ids_on_items and self._transcript is not None:
             return {**episode.response, "output": marked_items(self._transcript)}
         return episode.response
@@ -148,6 +151,7 @@ class Rollout:
         except CallError as error:
             raise failures.no_answer("verify", error, self._deadline) from error
         if not reply.ok:
+            self._left = failures.left_world(reply)
             raise failures.verify_answer(reply)
         not_finite = (
             b"NaN" in reply.body or b"Infinity" in reply.body
@@ -177,14 +181,23 @@ async def act(agent: Agent, params: dict[str, Any], session: Session) -> Episode
         raise Failed("agent_error", f"{type(agent).__name__}: {type(error).__name__}: {error}") from error
 
 
-async def close(world: World) -> None:
-    """Free the world's session; also when the caller has gone, and never for longer than `CLOSE_S`."""
-    closing = asyncio.ensure_future(_close(world))
-    try:
-        await asyncio.shield(closing)
-    except asyncio.CancelledError:
-        await asyncio.wait([closing])
-        raise
+class Closer:
+    """Frees the worlds of a process's rollouts, also those whose caller has gone or whose time is up."""
+
+    def __init__(self) -> None:
+        self._closing: set[asyncio.Task[None]] = set()
+
+    async def close(self, world: World) -> None:
+        """Free one world's session. A server that does not answer soon is not waited for, but still asked until `CLOSE_S`."""
+        closing = asyncio.ensure_future(_close(world))
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+        await asyncio.wait([closing], timeout=WAIT_FOR_CLOSE_S)
+
+    async def finish(self) -> None:
+        """Wait for what is still being freed."""
+        if self._closing:
+            await asyncio.wait(self._closing)
 
 
 async def _close(world: World) -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from agent_server import agent_sessions, forms, line
 from agent_server.agent import Agent
-from agent_server.rollout import Player, Rollout, act
+from agent_server.rollout import Closer, Player, Rollout, act
 from agent_server.rows import resources_servers, server_of
 from agent_server.session import Session
 from agent_server.settings import AgentServerSettings
@@ -44,7 +44,7 @@ class AgentServer:
 
     def __init__(self, settings: AgentServerSettings, agent: Agent, client: Client, app: App) -> None:
         self._settings = settings
-        self._player = Player(agent, settings.agent, client)
+        self._player = Player(agent, settings.agent, client, Closer())
         self._client = client
         self._metrics = app.metrics
         self._servers = resources_servers(client.addresses)
@@ -58,7 +58,8 @@ class AgentServer:
         await self._client.__aenter__()
 
     async def stop(self) -> None:
-        """Close it."""
+        """Close it, when the last world is freed."""
+        await self._player.closer.finish()
         await self._client.__aexit__(None, None, None)
 
     async def run(self, request: HotRequest) -> HotReply:

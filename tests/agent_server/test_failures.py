@@ -170,6 +170,30 @@ async def test_a_caller_that_leaves_ends_its_rollout_and_closes_the_world() -> N
         assert not on.world.to("/verify")
 
 
+async def test_a_world_that_does_not_close_holds_up_no_line() -> None:
+    """The line is given out; the close is still asked for when the server stops."""
+    asked, go = asyncio.Event(), asyncio.Event()
+
+    async def close(request: Sent) -> Answer:
+        asked.set()
+        await go.wait()
+        return 200, {}
+
+    async with stage(world=Counter(on={"/close_session": close})) as on:
+        line = await on.run()
+        assert asked.is_set()
+        go.set()
+    assert line["outcome"] == "completed"
+
+
+async def test_a_failed_verifier_leaves_the_world_in_the_line() -> None:
+    """Where the server tells state and accepted calls beside its error, the rollout can be judged again without it."""
+    error = {"error": {"message": "KeyError", "code": "verifier_error"}, "state": {"count": 3}, "accepted_calls": []}
+    async with stage(world=Counter(on={"/verify": (500, error)})) as on:
+        line = await on.run()
+    assert (line["failure"]["kind"], line["state"], line["accepted_calls"]) == ("verifier_error", {"count": 3}, [])
+
+
 async def test_one_rollout_more_than_admitted_is_503() -> None:
     """The sentence names the bound; the one in flight is not disturbed."""
     asked, go = asyncio.Event(), asyncio.Event()
