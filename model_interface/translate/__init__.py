@@ -18,10 +18,11 @@ from model_interface.translate.answers import (
 from model_interface.translate.chat_face import chat_request_to_responses, messages_to_items, response_to_chat
 from model_interface.translate.errors import InvalidRequest, UpstreamError, error_sentence, raise_if_error
 from model_interface.translate.history import MessageBuilder, items_to_messages
+from model_interface.translate.items import check_items
 from model_interface.translate.messages_face import error_body, messages_request_to_responses, response_to_messages
 from model_interface.translate.parameters import extra_body, request_to_chat
 from model_interface.translate.reasoning import Reasoning, ThoughtSplitter, split_thoughts
-from model_interface.translate.requests import EXTRA_SAMPLING, PARAMETERS, check_items, check_request
+from model_interface.translate.requests import EXTRA_SAMPLING, PARAMETERS, check_request
 
 __all__ = [
     "EXTRA_SAMPLING",

@@ -6,7 +6,7 @@ from model_interface.translate.answers import new_id, reasoning_item
 from model_interface.translate.errors import InvalidRequest
 from model_interface.translate.parameters import LOGPROBS
 from model_interface.translate.reasoning import reasoning_field
-from model_interface.translate.requests import EXTRA_SAMPLING, Shapes, check_shapes
+from model_interface.translate.requests import EXTRA_SAMPLING, Shapes, check_fields, check_shapes
 from wire import strict_json
 
 Item = dict[str, Any]
@@ -28,6 +28,9 @@ MESSAGE_FIELDS = {
     "developer": {"role", "content", "name"},
     "user": {"role", "content", "name"},
     "tool": {"role", "content", "tool_call_id", "name"},
+}
+PART_FIELDS = {
+    kind: frozenset({"type", kind, "cache_control"}) for kind in ("text", "image_url", "input_audio", "file")
 }
 SHAPES: Shapes = {
     "messages": ((list,), "a list of messages"),
@@ -263,6 +266,8 @@ def _content(content: Any, path: str) -> str | list[Item]:
 
 def _part(part: Any, path: str) -> Item:
     kind = part.get("type") if isinstance(part, dict) else None
+    if isinstance(kind, str) and kind in PART_FIELDS:
+        check_fields(part, PART_FIELDS[kind], path)
     if kind == "text" and isinstance(part.get("text"), str):
         return {"type": "input_text", "text": part["text"]}
     if kind == "image_url":

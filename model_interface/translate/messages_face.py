@@ -10,7 +10,7 @@ from model_interface.translate.answers import new_id, reasoning_item
 from model_interface.translate.chat_face import own_field
 from model_interface.translate.content import wire_arguments
 from model_interface.translate.errors import InvalidRequest
-from model_interface.translate.requests import Shapes, check_shapes
+from model_interface.translate.requests import Shapes, check_fields, check_shapes
 from wire import strict_json
 from wire.errors import TriviumError
 
@@ -34,6 +34,15 @@ SHAPES: Shapes = {
     "stop_sequences": ((list,), "a list of strings"),
     "max_tokens": ((int,), "a whole number"),
 }
+BLOCK_FIELDS = {
+    "text": frozenset({"type", "text", "cache_control", "citations"}),
+    "image": frozenset({"type", "source", "cache_control"}),
+    "document": frozenset({"type", "source", "title", "citations", "cache_control"}),
+    "thinking": frozenset({"type", "thinking", "signature"}),
+    "tool_use": frozenset({"type", "id", "name", "input", "cache_control", "caller"}),
+    "tool_result": frozenset({"type", "tool_use_id", "content", "is_error", "cache_control"}),
+}
+TOOL_FIELDS = frozenset({"type", "name", "description", "input_schema", "strict", "cache_control"})
 EFFORTS = ((2048, "low"), (8192, "medium"))  # a budget of thinking tokens below the number; more is high
 STOP_REASONS = {
     "max_output_tokens": "max_tokens",
@@ -157,6 +166,7 @@ def _user(role: str, blocks: list[Any], path: str) -> list[Item]:
     parts: list[Item] = []
     for index, block in enumerate(blocks):
         where = f"{path}.content[{index}]"
+        _check_block(block, where)
         if isinstance(block, dict) and block.get("type") == "tool_result":
             items.append(_result(block, where))
         else:
@@ -166,10 +176,17 @@ def _user(role: str, blocks: list[Any], path: str) -> list[Item]:
     return items
 
 
+def _check_block(block: Any, path: str) -> None:
+    kind = block.get("type") if isinstance(block, dict) else None
+    if isinstance(kind, str) and kind in BLOCK_FIELDS:
+        check_fields(block, BLOCK_FIELDS[kind], path)
+
+
 def _assistant(blocks: list[Any], path: str) -> list[Item]:
     items: list[Item] = []
     for index, block in enumerate(blocks):
         kind, where = block.get("type") if isinstance(block, dict) else None, f"{path}.content[{index}]"
+        _check_block(block, where)
         if kind == "text" and isinstance(block.get("text"), str):
             part = {"type": "output_text", "text": block["text"]}
             if items and items[-1]["type"] == "message":
@@ -273,6 +290,7 @@ def _tool(tool: Any, path: str) -> Item:
         raise InvalidRequest(
             f"{path}: a tool of type {kind!r} is not supported here; it has name, description, input_schema", param=path
         )
+    check_fields(tool, TOOL_FIELDS, path)
     made = {"type": "function", "name": tool.get("name"), "parameters": tool["input_schema"]}
     return made | {key: tool[key] for key in ("description", "strict") if tool.get(key) is not None}
 

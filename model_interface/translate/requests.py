@@ -8,8 +8,6 @@ from typing import Any
 
 from model_interface.translate.errors import InvalidRequest
 
-Item = dict[str, Any]
-
 EXTRA_SAMPLING = frozenset(
     {
         "frequency_penalty", "presence_penalty", "repetition_penalty", "length_penalty", "logit_bias", "bad_words",
@@ -42,22 +40,11 @@ INCLUDES = frozenset(
 )  # fmt: skip
 
 TOKEN_FIELDS = {"prompt_token_ids", "generation_token_ids", "generation_log_probs"}
-ROLES = frozenset({"user", "assistant", "system", "developer"})
-MESSAGE_FIELDS = frozenset({"type", "role", "content", "id", "status", "name", "phase"})
-OUTPUT_FIELDS = frozenset({"type", "call_id", "output", "id", "status"})
-ITEM_TYPES = frozenset(
-    {
-        "message", "function_call", "function_call_output", "reasoning", "item_reference", "compaction",
-        "file_search_call", "computer_call", "computer_call_output", "web_search_call", "image_generation_call",
-        "code_interpreter_call", "local_shell_call", "local_shell_call_output", "shell_call", "shell_call_output",
-        "apply_patch_call", "apply_patch_call_output", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response",
-        "mcp_call", "custom_tool_call", "custom_tool_call_output",
-    }
-)  # fmt: skip
-INPUT_PARTS = frozenset({"input_text", "input_image", "input_file", "input_audio"})
-OUTPUT_PARTS = frozenset({"output_text", "refusal"})
-PART_TYPES = INPUT_PARTS | OUTPUT_PARTS
-TEXT_FIELDS = {"input_text": "text", "output_text": "text", "refusal": "refusal"}  # part type -> where its text is
+TOOL_FIELDS = frozenset({"type", "name", "description", "parameters", "strict"})
+NESTED_FIELDS = {
+    "reasoning": frozenset({"effort", "summary", "generate_summary"}),
+    "text": frozenset({"format", "verbosity"}),
+}
 TOOL_TYPES = frozenset(
     {
         "function", "custom", "file_search", "web_search", "web_search_preview", "computer", "computer_use_preview", "mcp",
@@ -68,7 +55,7 @@ TOOL_CHOICES = frozenset({"auto", "none", "required"})
 
 
 def check_request(body: dict[str, Any]) -> None:
-    """Check every top-level parameter of a Responses request, but not the items of `input` (`check_items`).
+    """Check every top-level parameter of a Responses request, but not the items of `input` (`items.check_items`).
 
     Raises:
         InvalidRequest: naming the parameter, its value and what would be right.
@@ -80,9 +67,12 @@ def check_request(body: dict[str, Any]) -> None:
                 f"unknown parameter {name!r}; a sampling parameter that only your server knows goes into `extra_body`",
                 param=name,
             )
+    for name, known in NESTED_FIELDS.items():
+        if body.get(name):
+            check_fields(body[name], known, name)
     _check_numbers(body)
     for index, name in enumerate(body.get("include") or ()):
-        if not _in(name, INCLUDES):
+        if not is_one_of(name, INCLUDES):
             raise InvalidRequest(
                 f"include[{index}] is {name!r}; known: {', '.join(sorted(INCLUDES))}", param=f"include[{index}]"
             )
@@ -96,11 +86,11 @@ def check_shapes(body: Any, shapes: "Shapes") -> None:
         InvalidRequest: naming the parameter.
     """
     if not isinstance(body, dict):
-        raise InvalidRequest(f"a request is a JSON object, not {_kind(body)}")
+        raise InvalidRequest(f"a request is a JSON object, not {json_kind(body)}")
     for name, (types, wanted) in shapes.items():
         value = body.get(name)
         if value is not None and (not isinstance(value, types) or (isinstance(value, bool) and bool not in types)):
-            raise InvalidRequest(f"{name} is {_kind(value)}; it has to be {wanted}", param=name)
+            raise InvalidRequest(f"{name} is {json_kind(value)}; it has to be {wanted}", param=name)
 
 
 Shapes = dict[str, tuple[tuple[type, ...], str]]
@@ -149,7 +139,7 @@ def _check_tools(tools: Any) -> None:
     for index, tool in enumerate(tools):
         path = f"tools[{index}]"
         kind = tool.get("type") if isinstance(tool, dict) else None
-        if not _in(kind, TOOL_TYPES):
+        if not is_one_of(kind, TOOL_TYPES):
             raise InvalidRequest(
                 f"{path}.type is {kind!r}; known: {', '.join(sorted(TOOL_TYPES))}", param=f"{path}.type"
             )
@@ -164,103 +154,16 @@ def _check_tools(tools: Any) -> None:
         if name in names:
             raise InvalidRequest(f"{path}.name {name!r} is there twice", param=f"{path}.name")
         names.add(name)
+        check_fields(tool, TOOL_FIELDS, path)
         parameters = tool.get("parameters")
         if parameters is not None and not isinstance(parameters, dict):
             raise InvalidRequest(
-                f"{path}.parameters is {_kind(parameters)}; it has to be a JSON schema", param=f"{path}.parameters"
+                f"{path}.parameters is {json_kind(parameters)}; it has to be a JSON schema", param=f"{path}.parameters"
             )
 
 
-def check_items(items: Any, *, start: int = 0) -> None:
-    """Check the items of an `input`; only those given, so that a step costs what is new in it.
-
-    Args:
-        items: New items.
-        start: Index of the first one in the caller's list, for messages.
-
-    Raises:
-        InvalidRequest: naming `input[i]` and the field.
-    """
-    for index, item in enumerate(items, start):
-        kind = item.get("type", "message") if isinstance(item, dict) else None
-        check = _ITEM_CHECKS.get(kind) if isinstance(kind, str) else None
-        if check is not None:
-            check(item, f"input[{index}]")
-        elif not isinstance(item, dict):
-            raise InvalidRequest(f"input[{index}] is {_kind(item)}; an item is a JSON object", param=f"input[{index}]")
-        elif not _in(kind, ITEM_TYPES):
-            raise InvalidRequest(
-                f"input[{index}].type {kind!r} is unknown; known: {', '.join(sorted(ITEM_TYPES))}",
-                param=f"input[{index}].type",
-            )
-
-
-def _check_message(item: Item, path: str) -> None:
-    role = item.get("role")
-    if not _in(role, ROLES):
-        raise InvalidRequest(f"{path}.role is {role!r}; known: {', '.join(sorted(ROLES))}", param=f"{path}.role")
-    if role != "assistant":  # what a model said may carry its server's own fields; what a caller writes may not
-        _check_fields(item, MESSAGE_FIELDS, path)
-    if "content" not in item:
-        raise InvalidRequest(f"{path}.content is missing", param=f"{path}.content")
-    check_content(item["content"], f"{path}.content")
-
-
-def check_content(content: Any, path: str) -> None:
-    """Check a message's or a tool output's content: a string or a list of known parts."""
-    if isinstance(content, str):
-        return
-    if not isinstance(content, list):
-        raise InvalidRequest(f"{path} is {_kind(content)}; it has to be a string or a list of parts", param=path)
-    for index, part in enumerate(content):
-        kind = part.get("type") if isinstance(part, dict) else None
-        if not isinstance(kind, str) or kind not in PART_TYPES:
-            known = ", ".join(sorted(PART_TYPES))
-            raise InvalidRequest(f"{path}[{index}].type is {kind!r}; known: {known}", param=f"{path}[{index}].type")
-        field = TEXT_FIELDS.get(kind)
-        if field is not None and not isinstance(part.get(field), str):
-            raise InvalidRequest(f"{path}[{index}].{field} has to be a string", param=f"{path}[{index}].{field}")
-
-
-def _check_call(item: Item, path: str) -> None:
-    for field in ("call_id", "name", "arguments"):
-        if not isinstance(item.get(field), str):
-            raise InvalidRequest(
-                f"{path}.{field} is {_kind(item.get(field))}; it has to be a string", param=f"{path}.{field}"
-            )
-
-
-def _check_output(item: Item, path: str) -> None:
-    _check_fields(item, OUTPUT_FIELDS, path)
-    if not isinstance(item.get("call_id"), str):
-        raise InvalidRequest(
-            f"{path}.call_id is {_kind(item.get('call_id'))}; it has to be a string", param=f"{path}.call_id"
-        )
-    if "output" not in item:
-        raise InvalidRequest(f"{path}.output is missing", param=f"{path}.output")
-    check_content(item["output"], f"{path}.output")
-
-
-def _check_reasoning(item: Item, path: str) -> None:
-    for field in ("summary", "content"):
-        parts = item.get(field)
-        if parts is None:
-            continue
-        if not isinstance(parts, list) or not all(
-            isinstance(each, dict) and isinstance(each.get("text"), str) for each in parts
-        ):
-            raise InvalidRequest(f"{path}.{field} has to be a list of parts with a text", param=f"{path}.{field}")
-
-
-_ITEM_CHECKS = {
-    "message": _check_message,
-    "function_call": _check_call,
-    "function_call_output": _check_output,
-    "reasoning": _check_reasoning,
-}
-
-
-def _check_fields(item: Item, known: frozenset[str], path: str) -> None:
+def check_fields(item: dict[str, Any], known: frozenset[str], path: str) -> None:
+    """Refuse a field that is not known and says something; token ids may ride anywhere."""
     if item.keys() <= known:
         return
     for field, value in item.items():
@@ -270,12 +173,12 @@ def _check_fields(item: Item, known: frozenset[str], path: str) -> None:
             )
 
 
-def _in(value: Any, names: frozenset[str]) -> bool:
+def is_one_of(value: Any, names: frozenset[str]) -> bool:
     """Whether a value from outside, of whatever type, is one of the names."""
     return isinstance(value, str) and value in names
 
 
-def _kind(value: Any) -> str:
+def json_kind(value: Any) -> str:
     """What a value is, in the words of JSON."""
     if value is None:
         return "missing"

@@ -28,6 +28,10 @@ OTHER = {"type": "function", "name": "g"}
         ({"tools": [{**TOOL, "parameters": []}]}, "tools[0].parameters"),
         ({"include": ["x"]}, "include[0]"),
         ({"metadata": []}, "metadata"),
+        ({"instructions": ["x"]}, "instructions"),
+        ({"tools": [{**TOOL, "returns": "x"}]}, "tools[0].returns"),
+        ({"reasoning": {"effrot": "low"}}, "reasoning.effrot"),
+        ({"text": {"fromat": {}}}, "text.fromat"),
     ],
 )
 def test_a_wrong_parameter_is_refused_by_name(body: JSON, param: str) -> None:
@@ -36,7 +40,7 @@ def test_a_wrong_parameter_is_refused_by_name(body: JSON, param: str) -> None:
         check_request({"input": "hi", **body})
     assert caught.value.param == param
     assert caught.value.status == 400
-    assert param.split("[")[0] in str(caught.value)
+    assert param.split("[")[0].split(".")[0] in str(caught.value)
 
 
 def test_what_is_known_passes() -> None:
@@ -56,6 +60,7 @@ def test_what_is_known_passes() -> None:
         ({"role": "user", "content": None}, "input[3].content"),
         ({"role": "user", "content": "x", "colour": "red"}, "input[3].colour"),
         ({"role": "user", "content": [{"type": "text", "text": "x"}]}, "input[3].content[0].type"),
+        ({"role": "user", "content": [{"type": "input_text", "text": "x", "bold": True}]}, "input[3].content[0].bold"),
         ({"role": "user", "content": [{"type": "input_text"}]}, "input[3].content[0].text"),
         ({"type": "function_call", "name": "f", "arguments": "{}"}, "input[3].call_id"),
         ({"type": "function_call", "call_id": "a", "name": "f", "arguments": {}}, "input[3].arguments"),
