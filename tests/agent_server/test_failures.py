@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.agent_server.stage import LOST, Answer, Counter, Sent, call, stage, text
-from wire.testing import free_port
+from tests.agent_server.stage import LOST, Answer, Counter, Model, Sent, call, stage, text
+from wire.testing import free_port, one_server
 
 
 async def never(request: Sent) -> Answer:
@@ -115,6 +115,26 @@ async def test_servers_that_are_not_there() -> None:
         line = await on.run()
         assert line["failure"]["kind"] == "session_seed_failed"
         assert nobody in line["failure"]["message"]
+
+
+async def test_idle_connections_that_the_world_closes_lose_no_call() -> None:
+    """Case B05 a: the world drops idle connections after 1 s, the model thinks for longer; 50 at once all count to 2."""
+
+    async def think(request: Sent) -> list[dict[str, Any]]:
+        made = turns.setdefault(request.headers["x-session-id"], 0)
+        turns[request.headers["x-session-id"]] = made + 1
+        if made == 1:
+            await asyncio.sleep(1.05)  # as long as the world keeps an idle connection: the worst moment
+        return [call("increment")] if made < 2 else [text("done")]
+
+    turns: dict[str, int] = {}
+    world = Counter(seed={"remembers_calls": False})
+    async with (
+        one_server(world, timeout_keep_alive=1) as url,
+        stage(model=Model(turns=[think] * 150), urls={"resources_server": url}) as on,
+    ):
+        lines = await asyncio.gather(*(on.run() for _ in range(50)))
+    assert [line["reward"] for line in lines] == [2.0] * 50
 
 
 @pytest.mark.parametrize("remembers", [True, False])
