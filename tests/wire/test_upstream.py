@@ -1,12 +1,15 @@
 """The fake upstream does what its docstrings promise, so that a test which uses it proves something."""
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 
 from wire.testing import serving, tokens
+from wire.testing import upstream as upstream_module
 from wire.testing.answers import Answer
 from wire.testing.upstream import (
     MSG,
@@ -227,3 +230,21 @@ async def test_the_model_is_listed() -> None:
         client.get(urls["up"] + "/v1/models") as answer,
     ):
         assert (await answer.json())["data"][0]["id"] == "q"
+
+
+async def test_the_page_about_it_is_true() -> None:
+    """The example of docs/how-to/fake-upstream.md, with an agent that does as little as it must."""
+    page = (Path(__file__).parents[2] / "docs/how-to/fake-upstream.md").read_text(encoding="utf-8")
+    code = page.split("```python\n")[1].split("```")[0]
+
+    async def my_agent(base_url: str) -> None:
+        async with aiohttp.ClientSession() as client:
+            for _ in range(4):
+                async with client.post(f"{base_url}/chat/completions", json={"messages": [USER]}) as answer:
+                    await answer.read()
+
+    names: JSON = {"my_agent": my_agent}
+    exec(code, names)
+    await names["test_my_agent_survives_a_rate_limit_and_a_gateway_page"]()
+    shown = set(re.findall(r"`(\w+)\(", page)) - {"test_my_agent_survives_a_rate_limit_and_a_gateway_page"}
+    assert shown <= set(vars(upstream_module))
