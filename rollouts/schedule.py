@@ -13,6 +13,8 @@ from rollouts.settings import GroupSettings
 Key = tuple[int, int]
 """(task, sample)."""
 
+_LEAST_WEIGHT = 1e-9  # a source of weight 0 starts when the others have nothing left
+
 
 @dataclass
 class Part:
@@ -72,7 +74,10 @@ class Schedule:
             if self._open(key) and fits(key[0]):
                 return key
         while self._feeds:
-            index = min(self._feeds, key=lambda each: (self._parts[each].taken + 1) / self._parts[each].weight)
+            index = min(
+                self._feeds,
+                key=lambda each: (self._parts[each].taken + 1) / max(self._parts[each].weight, _LEAST_WEIGHT),
+            )
             for key in self._feeds[index]:
                 if self._open(key) and fits(key[0]):
                     self._parts[index].taken += 1
