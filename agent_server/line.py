@@ -61,9 +61,13 @@ def failed(row: dict[str, Any], error: Failed, transcript: Transcript | None, fa
 
 
 def facts(
-    row: dict[str, Any], agent: str, environment: dict[str, Any] | None, transcript: Transcript | None
+    row: dict[str, Any],
+    agent: str,
+    environment: dict[str, Any] | None,
+    transcript: Transcript | None,
+    seconds: dict[str, float] | None = None,
 ) -> dict[str, Any]:
-    """Who played, in which world, answered by which weights."""
+    """Who played, in which world, answered by which weights; how long seed and verify took (`seed_s`, `verify_s`)."""
     model = transcript.model if transcript is not None else {}
     return {
         "environment_ref": environment,
@@ -73,6 +77,7 @@ def facts(
             "backend": model.get("backend"),
             "policy_version": model.get("policy_version"),
             "trivium": VERSION,
+            **(seconds or {}),
         },
     }
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import time
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +73,7 @@ class Rollout:
         self._environment: dict[str, Any] | None = None
         self._declares = False
         self._left: dict[str, Any] = {}  # the world as a failed verifier left it, to be judged again later
+        self._seconds: dict[str, float] = {}
 
     async def run(self) -> dict[str, Any]:
         """The rollout line: scored, or with the failure that left it without a verdict."""
@@ -95,13 +98,21 @@ class Rollout:
         return episode.response
 
     async def _scored(self) -> dict[str, Any]:
-        seeded = await self._seed()
+        seeded = await self._timed("seed_s", self._seed())
         episode = await self._episode(seeded)
-        verified = await self._verify(episode)
+        verified = await self._timed("verify_s", self._verify(episode))
         return line.scored(self._row, verified, episode, self._facts())
 
+    async def _timed(self, name: str, call: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+        """Await a call, and keep for the line how long that took."""
+        began = time.perf_counter()
+        try:
+            return await call
+        finally:
+            self._seconds[name] = round(time.perf_counter() - began, 6)
+
     def _facts(self) -> dict[str, Any]:
-        return line.facts(self._row, self._player.name, self._environment, self._transcript)
+        return line.facts(self._row, self._player.name, self._environment, self._transcript, self._seconds)
 
     async def _seed(self) -> dict[str, Any]:
         body = strict_json.dumps(self._row, trusted=True)

@@ -16,6 +16,7 @@ from rollouts.statistics import Statistics, cut_off, duration_s, failure_of
 from wire import plugins, strict_json
 from wire.errors import UsageError
 
+_VERSION_DIGITS = 18  # of a policy version; a training step, or a time in nanoseconds
 ENVIRONMENTS = "resources_server.environments"
 
 
@@ -63,8 +64,7 @@ class Inputs:
         provenance = line.get("provenance")
         version = provenance.get("policy_version") if isinstance(provenance, dict) else None
         flags = (OVER_LONG if cut_off(line) else 0) | (MASKED if line.get("mask_sample") else 0)
-        known = version if isinstance(version, int) and 0 <= version < 1 << 62 else None
-        self.keys.succeed(task, line["rollout_index"], line["reward"], flags, known)
+        self.keys.succeed(task, line["rollout_index"], line["reward"], flags, _number(version))
         source = self.rows.source_index(task)
         for statistics in self._both(source):
             statistics.add(line, self.rows.sources[source].name)
@@ -130,6 +130,12 @@ def row_check(source: Source) -> RowCheck | None:
         return None
 
     return check
+
+
+def _number(version: Any) -> int | None:
+    """A policy version that is a whole number, as a number or in words; None for others."""
+    text = str(version)
+    return int(text) if text.isdecimal() and len(text) <= _VERSION_DIGITS else None
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -128,7 +128,7 @@ def plain(console: Console, text: str) -> None:
 
 
 def _environments(parts: Sequence[EnvironmentSummary]) -> Table:
-    table = Table("environment", "ok", "failed", "missing", "mean reward", "steps", "output tokens", "outcomes")
+    table = Table("environment", "ok", "failed", "missing", "mean reward", "steps", "tokens")
     for part in parts:
         statistics = part.statistics
         rewards = statistics.rewards
@@ -138,13 +138,14 @@ def _environments(parts: Sequence[EnvironmentSummary]) -> Table:
             f"{rewards.mean:.3f} ± {rewards.deviation:.3f}" if rewards.n else "-",
             f"{statistics.steps.mean:.1f}" if statistics.steps.n else "-",
             str(statistics.output_tokens),
-            ", ".join(f"{name} {count}" for name, count in statistics.outcomes.most_common()) or "-",
         )
     return table
 
 
 def _details(summary: Summary) -> Iterator[str]:
     statistics = summary.statistics
+    if statistics.outcomes:
+        yield "outcomes: " + ", ".join(f"{name} {count}" for name, count in statistics.outcomes.most_common())
     if statistics.metrics:
         shown = list(statistics.metrics.items())[:METRICS_SHOWN]
         yield "metrics: " + ", ".join(f"{name} {mean.mean:.4g}" for name, mean in shown)
@@ -167,8 +168,13 @@ def _details(summary: Summary) -> Iterator[str]:
 
 def _where_time_went(statistics: Statistics) -> str:
     total = statistics.total_s
-    rest = max(0.0, total - statistics.model_s - statistics.tool_s)
-    parts = {"model": statistics.model_s, "tools": statistics.tool_s, "seed, verify and waiting": rest}
+    parts = {
+        "model": statistics.model_s,
+        "tools": statistics.tool_s,
+        "seed": statistics.seed_s,
+        "verify": statistics.verify_s,
+    }
+    parts["waiting"] = max(0.0, total - sum(parts.values()))
     each = total / statistics.timed
     return f"{duration(each)} each: " + ", ".join(
         f"{name} {seconds / (total or 1):.0%}" for name, seconds in parts.items()

@@ -59,6 +59,8 @@ class Statistics:
     steps: Mean = field(default_factory=Mean)
     model_s: float = 0.0
     tool_s: float = 0.0
+    seed_s: float = 0.0
+    verify_s: float = 0.0
     total_s: float = 0.0
     timed: int = 0  # lines that say how long they took
     input_tokens: int = 0
@@ -83,6 +85,8 @@ class Statistics:
         self._add_steps(line.get("steps"))
         self._add_response(line.get("response"), outcome)
         seconds = duration_s(line)
+        self.seed_s += _provenance(line, "seed_s") or 0.0
+        self.verify_s += _provenance(line, "verify_s") or 0.0
         if seconds is not None:
             self._add_duration(Slow(seconds, line["task_index"], line["rollout_index"], environment, outcome))
 
@@ -138,9 +142,7 @@ class Statistics:
 
 def duration_s(line: dict[str, Any]) -> float | None:
     """How long a rollout took, as its line says; None when it does not."""
-    provenance = line.get("provenance")
-    seconds = provenance.get("duration_s") if isinstance(provenance, dict) else None
-    return float(seconds) if isinstance(seconds, int | float) else None
+    return _provenance(line, "duration_s")
 
 
 def failure_of(line: dict[str, Any]) -> tuple[str, str]:
@@ -154,6 +156,12 @@ def failure_of(line: dict[str, Any]) -> tuple[str, str]:
 def cut_off(line: dict[str, Any]) -> bool:
     """Whether the episode was cut off for its length."""
     return line.get("outcome") in CUT_OFF
+
+
+def _provenance(line: dict[str, Any], name: str) -> float | None:
+    provenance = line.get("provenance")
+    value = provenance.get(name) if isinstance(provenance, dict) else None
+    return float(value) if isinstance(value, int | float) else None
 
 
 def _says_nothing(output: Any) -> bool:
