@@ -111,7 +111,7 @@ class ChatFace:
         return DONE_EVENT
 
     def _delta(self, kind: str, event: Event) -> bytes:
-        index, text = event["output_index"], event["delta"]
+        index, text = event.get("output_index", -1), event["delta"]
         self._told.add(index)
         if kind == "response.output_text.delta":
             return self._chunk({"content": text}, logprobs=event.get("logprobs"))
@@ -119,7 +119,7 @@ class ChatFace:
             return self._chunk({"reasoning_content": text})
         if kind == "response.refusal.delta":
             return self._chunk({"refusal": text})
-        if kind == "response.function_call_arguments.delta":
+        if kind == "response.function_call_arguments.delta" and index in self._calls:
             return self._chunk({"tool_calls": [{"index": self._calls[index], "function": {"arguments": text}}]})
         return b""
 

@@ -296,8 +296,41 @@ def test_a_relay_passes_events_on_under_our_id() -> None:
     relay = ResponsesRelay("resp_ours")
     passed = [event for each in response_events(upstream) for event in relay.feed(each)]
     assert relay.finish() == []
-    assert relay.response == {**upstream, "id": "resp_ours"}
+    assert relay.response == {**upstream, "id": "resp_ours"}  # nothing else changed
     assert [event["type"] for event in passed] == [event["type"] for event in response_events(upstream)]
+
+
+BARE_EVENTS: list[JSON] = [  # as llama.cpp streams Responses: no indexes, no numbers, no output in the first response
+    {"type": "response.created", "response": {"id": "resp_up", "object": "response", "status": "in_progress"}},
+    {"type": "response.output_item.added", "item": {"type": "message", "id": "msg_1", "role": "assistant", "content": []}},
+    {"type": "response.content_part.added", "item_id": "msg_1", "part": {"type": "output_text", "text": ""}},
+    {"type": "response.output_text.delta", "item_id": "msg_1", "delta": "hi"},
+    {"type": "response.output_text.done", "item_id": "msg_1", "text": "hi"},
+    {"type": "response.content_part.done", "item_id": "msg_1", "part": {"type": "output_text", "text": "hi"}},
+    {"type": "response.output_item.done",
+     "item": {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "hi"}]}},
+    {"type": "response.output_item.added", "item": {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "f", "arguments": ""}},
+    {"type": "response.function_call_arguments.delta", "item_id": "fc_1", "delta": "{}"},
+    {"type": "response.output_item.done", "item": {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "f", "arguments": "{}"}},
+    {"type": "response.completed", "response": {"id": "resp_up", "object": "response", "status": "completed", "output": []}},
+]  # fmt: skip
+
+
+async def test_a_relay_adds_what_an_upstream_left_out() -> None:
+    """So that OpenAI's client, and the other two faces, can follow a real llama.cpp."""
+    relay = ResponsesRelay("resp_ours")
+    passed = [event for each in BARE_EVENTS for event in relay.feed(each)]
+    assert [event["sequence_number"] for event in passed] == list(range(len(passed)))
+    assert [event["output_index"] for event in passed[1:-1]] == [0] * 6 + [1] * 3
+    async with speaking("responses", passed) as url:
+        client = openai.AsyncOpenAI(base_url=f"{url}/0/v1", api_key="k")
+        async with client, client.responses.stream(model="m", input="hi") as stream:
+            assert [event.type async for event in stream][-1] == "response.completed"
+    for dialect in get_args(Dialect):
+        told = face(dialect, {})
+        data = b"".join(map(told.feed, passed))
+        assert b'"hi"' in data
+        assert b'"{}"' in data
 
 
 @pytest.mark.parametrize(
