@@ -41,7 +41,8 @@ class MessageBuilder:
 
     Args:
         instructions: System prompt that comes first.
-        thoughts_as: Where earlier thoughts ride on their assistant message.
+        thoughts_as: Where earlier thoughts ride on their assistant message; a server that gave them under the other of the two field
+            names gets them back under its own.
     """
 
     def __init__(self, instructions: str | None = None, *, thoughts_as: ThoughtsAs = "reasoning_content") -> None:
@@ -96,7 +97,7 @@ class MessageBuilder:
         """
         self._settle((), 0)
         self._turn = turn = _Turn()
-        text = message.get("content")
+        text = message.get("content") if self._thoughts_as != "drop" else None  # its thoughts may be tagged in it
         if isinstance(text, str):
             turn.say(text)
         for item in items:
@@ -244,7 +245,7 @@ class _Turn:
         """The assistant message; None where there is nothing that a server would take."""
         thoughts = "" if thoughts_as == "drop" else self.thoughts
         text = self.text
-        if thoughts and ((thoughts_as == "tags" and self.field is None) or not (text or self.calls)):
+        if thoughts and (thoughts_as == "tags" or not (text or self.calls)):
             text, thoughts = with_tags(thoughts, text).rstrip("\n"), ""  # thoughts alone are no content elsewhere
         if not text and not self.calls:
             if not self.spoken:

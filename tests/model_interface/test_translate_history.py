@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from model_interface.translate import InvalidRequest, MessageBuilder, items_to_messages
+from model_interface.translate.history import ThoughtsAs
 
 Item = dict[str, Any]
 
@@ -179,6 +180,29 @@ def test_a_models_own_message_goes_back_as_it_came() -> None:
     sent = builder.take()[1]
     assert (sent["content"], sent["reasoning"]) == (message["content"], "b")
     assert json.loads(sent["tool_calls"][0]["function"]["arguments"]) == {"invalid_arguments": "{bad"}
+
+
+@pytest.mark.parametrize(
+    ("thoughts_as", "content", "field"),
+    [
+        ("reasoning_content", "x", {"reasoning": "t"}),
+        ("reasoning", "x", {"reasoning": "t"}),
+        ("tags", "<think>\nt\n</think>\n\nx", {}),
+        ("drop", "x", {}),
+    ],
+)
+def test_thoughts_ride_where_the_config_says(thoughts_as: ThoughtsAs, content: str, field: Item) -> None:
+    """Under the server's own field name, in tags, or not at all."""
+    builder = MessageBuilder(thoughts_as=thoughts_as)
+    builder.append_answer({"role": "assistant", "content": "x", "reasoning": "t"}, [answer("x")])
+    assert builder.take() == [{"role": "assistant", "content": content, **field}]
+
+
+def test_dropped_thoughts_leave_the_text_too() -> None:
+    """Where the server had left their tags in it."""
+    builder = MessageBuilder(thoughts_as="drop")
+    builder.append_answer({"role": "assistant", "content": "<think>t</think>x"}, [answer("x")])
+    assert builder.take() == [{"role": "assistant", "content": "x"}]
 
 
 @pytest.mark.parametrize(
