@@ -42,6 +42,7 @@ class ToolAccess(BaseModel):
     base_url: str = ""
     """For `direct_http`: each tool is a POST route below it."""
     cookies: dict[str, str] = {}
+    headers: dict[str, str] = {}
 
 
 class Opening(BaseModel):
@@ -79,10 +80,10 @@ class AgentSession:
     """The tools' server's, as last set."""
 
     @property
-    def tools_url(self) -> str | None:
+    def tools(self) -> ToolAccess | None:
         """Where the tools are posted to; None where the episode has none."""
         accesses = self.opening.tool_accesses if self.opening else []
-        return next((each.base_url for each in accesses if each.kind == "direct_http"), None)
+        return next((each for each in accesses if each.kind == "direct_http"), None)
 
 
 class AgentSessions:
@@ -117,8 +118,8 @@ class AgentSessions:
         if len(self._sessions) >= MAX_OPEN:
             raise Overloaded(f"{MAX_OPEN} agent sessions are held; close some")
         session = AgentSession(opening.agent_session_id, opening.episode_id, opening)
-        if opening.tool_accesses:
-            session.cookies = dict(opening.tool_accesses[0].cookies)
+        if session.tools is not None:
+            session.cookies = dict(session.tools.cookies)
         self._sessions[session.id] = session
         return session
 

@@ -50,6 +50,7 @@ class Rollout:
     Args:
         player: Plays the episode.
         row: The data set row, flat.
+        session_id: This rollout's.
         world: The resources server under this rollout's session id.
         deadline: Of the whole rollout, the verdict included.
         token_ids_on_items: Put the three token fields on the items of the line.
@@ -59,6 +60,7 @@ class Rollout:
         self,
         player: Player,
         row: dict[str, Any],
+        session_id: str,
         world: World,
         deadline: Deadline,
         *,
@@ -66,6 +68,7 @@ class Rollout:
     ) -> None:
         self._player = player
         self._row = row
+        self._session_id = session_id
         self._world = world
         self._deadline = deadline
         self._token_ids_on_items = token_ids_on_items
@@ -123,7 +126,7 @@ class Rollout:
         if not reply.ok:
             raise failures.seed_answer(reply)
         seeded = _object(reply, "session_seed_failed")
-        if seeded.get("session_id") == self._world.session_id:
+        if seeded.get("session_id") == self._session_id:
             self._world.cookies.clear()  # a server that knows us by the header needs none
         return seeded
 
@@ -137,7 +140,7 @@ class Rollout:
         deadline = _to_act(self._deadline) if told.score_on_timeout else self._deadline
         session = Session(
             self._player.client,
-            self._world.session_id,
+            self._session_id,
             deadline,
             toolbox,
             world=self._world,

@@ -103,9 +103,10 @@ class AgentServer:
         return HotReply.json({"agent_session_id": session.id, "resources_cookies": session.cookies or None})
 
     def _rollout(self, request: HotRequest, row: dict[str, Any], *, on_items: bool) -> Rollout:
-        world = World(self._client, server_of(row, self._servers), _session_id(request))
+        session_id = _session_id(request)
+        world = World(self._client, server_of(row, self._servers), session_id)
         on_items = on_items or self._settings.token_ids == "items"
-        return Rollout(self._player, row, world, self._deadline(request), token_ids_on_items=on_items)
+        return Rollout(self._player, row, session_id, world, self._deadline(request), token_ids_on_items=on_items)
 
     def _deadline(self, request: HotRequest) -> Deadline:
         return Deadline.from_header(request.header(b"x-budget-s"), self._settings.timeout_s)
@@ -116,7 +117,7 @@ class AgentServer:
         name = cookies.pop(agent_sessions.COOKIE, None)
         opened = self._sessions.get(name) if name is not None else None
         session_id = opened.id if opened is not None else _session_id(request)
-        world = self._world_of(request, opened, session_id, cookies)
+        world = self._world_of(request, opened, cookies)
         declared = await self._told_tools(world, body)
         toolbox = Toolbox(declared, body.get("tools"))
         session = Session(self._client, session_id, self._deadline(request), toolbox, world=world)
@@ -134,19 +135,16 @@ class AgentServer:
         return HotReply.json(response, headers=[] if opened is not None else _set_cookies(world))
 
     def _world_of(
-        self,
-        request: HotRequest,
-        opened: agent_sessions.AgentSession | None,
-        session_id: str,
-        cookies: dict[str, str],
+        self, request: HotRequest, opened: agent_sessions.AgentSession | None, cookies: dict[str, str]
     ) -> World | None:
         if opened is not None:
-            url = opened.tools_url
-            if url is None:
+            access = opened.tools
+            if access is None:
                 return None
-            self._client.addresses.setdefault(url, url)
-            return World(self._client, url, session_id, opened.cookies)
-        if request.header(b"x-session-id") is None and not cookies:
+            self._client.addresses.setdefault(access.base_url, access.base_url)
+            return World(self._client, access.base_url, None, opened.cookies, access.headers)
+        session_id = request.header(b"x-session-id")
+        if session_id is None and not cookies:
             return None
         return World(self._client, server_of({}, self._servers), session_id, cookies)
 

@@ -99,8 +99,15 @@ def told(message: str) -> str:
 
 
 def _names(definitions: list[Definition]) -> list[str]:
-    found = (each.get("name") for each in definitions if each.get("type", "function") == "function")
-    return [name for name in found if isinstance(name, str)]
+    return [name for name in map(_name, definitions) if isinstance(name, str)]
+
+
+def _name(definition: Definition) -> Any:
+    """Of a function tool, in the form of the Responses API or, as some rows have it, of Chat Completions."""
+    if definition.get("type", "function") != "function":
+        return None
+    inner = definition.get("function")
+    return definition.get("name", inner.get("name") if isinstance(inner, dict) else None)
 
 
 def _noun(value: Any) -> str:

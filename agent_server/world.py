@@ -12,18 +12,27 @@ class World:
     Args:
         client: Shared by all rollouts; it keeps no cookies.
         server: The resources server's name among the client's addresses.
-        session_id: This rollout's.
+        session_id: This rollout's; None where the server knows it by cookie or header alone, as another caller has seeded it.
         cookies: Set by the server before, for servers that know a session by its cookie.
+        headers: To send with every call.
     """
 
-    __slots__ = ("_client", "_headers", "cookies", "server", "session_id")
+    __slots__ = ("_client", "_headers", "cookies", "server")
 
-    def __init__(self, client: Client, server: str, session_id: str, cookies: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        server: str,
+        session_id: str | None,
+        cookies: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         self.server = server
-        self.session_id = session_id
         self.cookies = dict(cookies or {})
         self._client = client
-        self._headers = {"X-Session-Id": session_id}
+        self._headers = dict(headers or {})
+        if session_id is not None:
+            self._headers["X-Session-Id"] = session_id
 
     async def post(
         self, path: str, body: bytes, deadline: Deadline, *, call_id: str | None = None, retry: Retry = Retry.CONNECT

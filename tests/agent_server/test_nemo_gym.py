@@ -126,7 +126,9 @@ async def test_an_environment_server_opens_uses_and_closes_an_agent_session() ->
         status, response = await on.post("/ng-rollout/r1-a2/v1/responses", asked, cookies)
         assert status == 200, response
         assert [item["type"] for item in response["output"]] == ["function_call", "function_call_output", "message"]
-        assert on.world.to("/increment")[0].headers["cookie"] == "session=seeded"
+        sent = on.world.to("/increment")[0].headers
+        assert sent["cookie"] == "session=seeded"
+        assert "x-session-id" not in sent  # the cookie names the session; an id of ours would name another
         assert not on.world.to("/seed_session")
         answer = {"agent_session_id": "agent-1", "resources_cookies": {"session": "c0"}}
         assert await on.post("/v1/agent_sessions/close", closing) == (200, answer)
