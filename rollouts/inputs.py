@@ -4,11 +4,12 @@ import importlib
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from rollouts import fingerprint, lines, schedule
+from rollouts import durations, fingerprint, lines, schedule
 from rollouts.fingerprint import Record, Run
-from rollouts.journal import Journal, Line
+from rollouts.journal import Journal, Line, read
 from rollouts.keys import MASKED, NEW, OVER_LONG, PERMANENT, WAITING, Counts, Keys
 from rollouts.plan import Plan, Source
 from rollouts.rows import RowCheck, Rows
@@ -165,7 +166,7 @@ def _with_earlier(plan: Plan, rows: Rows, journal: Journal) -> Inputs:
     several = len(plan.sources) > 1
     inputs.by_source = [Statistics() if several else inputs.statistics for _ in plan.sources]
     if plan.settings.longest_first:
-        inputs.seconds = array("f", bytes(4 * rows.tasks))
+        inputs.seconds = _earlier_seconds(plan, rows)
     if plan.fresh or not journal.holds_lines():
         return inputs
     before = record.load()
@@ -180,9 +181,19 @@ def _with_earlier(plan: Plan, rows: Rows, journal: Journal) -> Inputs:
     return inputs
 
 
+def _earlier_seconds(plan: Plan, rows: Rows) -> "array[float]":
+    """How long each task took in the run that is named, or in the one that is about to be cleared; the run's own lines come later."""
+    seconds = array("f", bytes(4 * rows.tasks))
+    earlier = Path(plan.settings.earlier) if plan.settings.earlier else plan.output if plan.fresh else None
+    known = durations.of_run(earlier) if earlier else {}
+    for task in rows if known else ():
+        seconds[task] = known.get(rows.digest(task), 0.0)
+    return seconds
+
+
 def _read(inputs: Inputs, *, compare: bool) -> None:
     """Take the lines of earlier runs into account."""
-    for where, line in inputs.journal.read(inputs.journal.output):
+    for where, line in read(inputs.journal.output):
         key = _key(where, line)
         if lines.failed({"reward": None, **line}) or line.get("failure"):
             raise UsageError(f"{where}: no reward: failed rollouts belong into {inputs.journal.failures}")
@@ -194,7 +205,7 @@ def _read(inputs: Inputs, *, compare: bool) -> None:
         if compare:
             _refuse_other(inputs, where, key[0], line)
         inputs.note(key[0], line)
-    for where, line in inputs.journal.read(inputs.journal.failures):
+    for where, line in read(inputs.journal.failures):
         key = _key(where, line)
         if _asked_for(inputs, key):
             inputs.note_failure(key[0], line, WAITING if lines.retryable(line) else PERMANENT)

@@ -16,6 +16,25 @@ from wire.errors import UsageError
 Line = dict[str, Any]
 
 
+def beside(output: Path, ending: str) -> Path:
+    """The file of a run that stands beside its rollouts file."""
+    return output.with_name(output.stem + ending)
+
+
+def read(path: Path) -> Iterator[tuple[str, Line]]:
+    """`file:line` and object of each whole line; a torn last one is left out, a missing file has none.
+
+    Raises:
+        UsageError: any other line is no JSON object; the message names it.
+    """
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.endswith(b"\n"):
+                yield f"{path}:{number}", jsonl.parse_line(path, number, line.strip())
+
+
 class Journal:
     """The files of one output, held by this process alone.
 
@@ -28,30 +47,16 @@ class Journal:
 
     def __init__(self, output: Path) -> None:
         self.output = output
-        beside = output.with_name(output.stem)
-        self.failures = beside.with_name(f"{output.stem}_failures.jsonl")
-        self.groups = beside.with_name(f"{output.stem}_groups.jsonl")
-        self.run = beside.with_name(f"{output.stem}_run.json")
-        self.rows = beside.with_name(f"{output.stem}_run.rows")
+        self.failures = beside(output, "_failures.jsonl")
+        self.groups = beside(output, "_groups.jsonl")
+        self.run = beside(output, "_run.json")
+        self.rows = beside(output, "_run.rows")
         self._lock = _lock(output)
         self._open: dict[Path, _Lines] = {}
 
     def holds_lines(self) -> bool:
         """Whether an earlier run has left something to resume."""
         return any(path.exists() and path.stat().st_size for path in (self.output, self.failures))
-
-    def read(self, path: Path) -> Iterator[tuple[str, Line]]:
-        """`file:line` and object of each whole line; a torn last one is left out.
-
-        Raises:
-            UsageError: any other line is no JSON object; the message names it.
-        """
-        if not path.exists():
-            return
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if line.endswith(b"\n"):
-                    yield f"{path}:{number}", jsonl.parse_line(path, number, line.strip())
 
     def begin(self, *, fresh: bool) -> int:
         """Open for writing: cleared, or cut back to the last whole line. How many bytes of torn lines went.

@@ -48,7 +48,9 @@ class RolloutsSettings(BaseModel):
     order: Literal["task", "repeat"] = "task"
     """task: all repeats of a task one after the other, so that groups finish early. repeat: every task once, then again."""
     longest_first: bool = True
-    """Start the tasks first that took longest in the lines that the output already holds."""
+    """Start the tasks first that took longest in the lines that the output already holds, or in `earlier`."""
+    earlier: str | None = None
+    """Path of another run's rollouts file over the same rows, to learn from it which tasks take long."""
     timeout_s: float = Field(default=600.0, gt=0, le=604_800)
     """Seconds for one rollout, handed down from hop to hop."""
     grace_s: float = Field(default=15.0, ge=0, le=3600)

@@ -7,7 +7,7 @@ import pytest
 from rollouts.groups import record
 from rollouts.keys import OVER_LONG, PERMANENT, Keys
 from rollouts.settings import GroupSettings
-from tests.rollouts.runs import Runs, keys, lines, row
+from tests.rollouts.runs import Runs, keys, lines, row, write
 from tests.rollouts.scripted_agent import ScriptedAgent
 
 
@@ -136,3 +136,24 @@ async def test_the_longest_tasks_start_first(runs: Runs, agent: ScriptedAgent) -
 
     await runs.collect(repeats=2, concurrency=1)
     assert [each["number"] for each in agent.asked] == [1, 2, 0]
+
+
+async def test_a_new_run_learns_from_another_which_tasks_are_long(runs: Runs, agent: ScriptedAgent) -> None:
+    """From the output that `--fresh` clears, or from the file that `rollouts.earlier` names; a row that changed is not known."""
+    await runs.collect([row(each) for each in range(4)])
+    timed = lines(runs.output)
+    for each in timed:
+        each["provenance"]["duration_s"] = {0: 1.0, 1: 9.0, 2: 4.0, 3: 99.0}[each["task_index"]]
+    runs.rewrite(timed)
+    agent.asked.clear()
+    await runs.collect([row(0), row(1), row(2), row(3, other=1)], concurrency=1, fresh=True)
+    assert [each["number"] for each in agent.asked] == [1, 3, 2, 0]
+
+    agent.asked.clear()
+    first = runs.output.rename(runs.output.with_name("first.jsonl"))
+    for ending in ("_run.json", "_run.rows"):
+        runs.output.with_name(f"out{ending}").rename(runs.output.with_name(f"first{ending}"))
+    runs.rewrite([])
+    write(first, [{**each, "provenance": {"duration_s": 1.0 + each["task_index"]}} for each in lines(first)])
+    await runs.collect(concurrency=1, earlier=str(first))
+    assert [each["number"] for each in agent.asked] == [3, 2, 1, 0]
