@@ -1,17 +1,23 @@
 """HTTP face of an environment: its sessions, one route per tool, its verdict."""
 
-import logging
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any
 
+from resources_server import nemo_gym
 from resources_server.environment import Environment
+from resources_server.game import Step
 from resources_server.host import Host
+from resources_server.mcp import Mcp
 from resources_server.sessions import MemorySessions, SessionStore
 from resources_server.settings import ResourcesServerSettings
+from resources_server.tasks import Tasks
 from resources_server.tools import Tool
 from wire import plugins, strict_json
+from wire.aggregate import aggregate_request
 from wire.app import App, HotReply, HotRequest
-from wire.config import Config
+from wire.config import Config, bundled
 from wire.deadline import Deadline
 from wire.errors import UsageError
 from wire.responses import Response
@@ -19,8 +25,6 @@ from wire.session import HEADER, Named, SessionNames, new_session_id
 
 ENVIRONMENTS = "resources_server.environments"
 ROOM = "resources_server"
-
-log = logging.getLogger(__name__)
 
 
 def build(config: Config, urls: dict[str, str], token: str | None, name: str) -> App:
@@ -32,7 +36,8 @@ def build(config: Config, urls: dict[str, str], token: str | None, name: str) ->
         )
     environment = plugins.load(ENVIRONMENTS, settings.environment, Environment)
     called = name.partition(".")[2] or _short_name(settings.environment)
-    return app_for(environment, settings, token=token, server=name, name=called)
+    dataset = (config.data.get("rollouts") or {}).get("dataset")
+    return app_for(environment, settings, token=token, server=name, name=called, dataset=_dataset(dataset, called))
 
 
 def app_for(
@@ -43,6 +48,7 @@ def app_for(
     server: str = ROOM,
     name: str | None = None,
     secret: str | None = None,
+    dataset: Path | None = None,
 ) -> App:
     """The server for an environment class.
 
@@ -53,6 +59,7 @@ def app_for(
         server: The server's name, told by `/health`.
         name: The environment's name, told by the seed reply.
         secret: Signs session cookies; random where None and not in the environment variables.
+        dataset: Rows for `/tasks`.
 
     Raises:
         UsageError: The options are wrong, or the store cannot serve several workers.
@@ -61,7 +68,7 @@ def app_for(
     app = App(server, token=token)
     called, bound = name or environment.__name__, environment.bound(settings.options)
     host = Host(called, bound, _store(called, bound, settings), settings, app.metrics)
-    Routes(app, host, SessionNames(server, secret)).add()
+    Routes(app, host, SessionNames(server, secret), Tasks(dataset)).add()
     app.facts = {"environment": host.ref.model_dump()}
     app.on_start(host.start)
     app.on_stop(host.stop)
@@ -90,12 +97,14 @@ class Routes:
         app: Where they are registered.
         host: What they do.
         names: How a request says which session it means.
+        tasks: Rows that come with the environment.
     """
 
-    def __init__(self, app: App, host: Host, names: SessionNames) -> None:
+    def __init__(self, app: App, host: Host, names: SessionNames, tasks: Tasks) -> None:
         self._app = app
         self._host = host
         self._names = names
+        self._tasks = tasks
         self._budget_s = max(host.settings.tool_timeout_s, host.settings.verify_timeout_s, host.settings.seed_timeout_s)
 
     def add(self) -> None:
@@ -104,7 +113,15 @@ class Routes:
         hot("POST", "/seed_session", self.seed, summary="Make a session's world from a row", control=True)
         hot("POST", "/verify", self.verify, summary="Score a finished rollout", control=True)
         hot("POST", "/close_session", self.close, summary="Free what a session holds", control=True)
+        hot("POST", "/aggregate_metrics", self.aggregate_metrics, summary="Figures over rollouts", control=True)
         hot("GET", "/tools", self.tools, summary="Tool schemas")
+        hot("GET", "/tasks", self.tasks, summary="Bundled rows, ground truth included", control=True)
+        hot("POST", "/mcp", Mcp(self._host, self._names).post, summary="The tools over MCP (streamable HTTP)")
+        hot("GET", "/mcp", _no_stream, summary="405: there is no stream to listen to")
+        if self._host.step is not None:
+            hot("POST", "/reset", self.reset, summary="The first observation of a game", control=True)
+            hot("POST", "/step", self._tool(self._host.step), summary="One move of a game", control=True)
+            hot("POST", "/close", self.close, summary="As /close_session", control=True)
         if self._host.settings.solutions:
             hot("POST", "/solution", self.solution, summary="The task's reference solution", control=True)
         for tool in self._host.environment.tools.values():
@@ -112,11 +129,26 @@ class Routes:
             hot("POST", f"/{tool.name}", self._tool(tool), summary=summary, request_schema=tool.schema)
 
     async def seed(self, request: HotRequest) -> HotReply:
-        """`POST /seed_session`: the whole row."""
-        row = _object(request)
-        session_id = self._named(request).id or new_session_id()
-        reply = await self._host.seed(session_id, row, request.body, self._deadline(request))
+        """`POST /seed_session`: the whole row, flat or in NeMo Gym's typed form."""
+        body = _object(request)
+        typed = nemo_gym.typed_session(body)
+        session_id = typed or self._named(request).id or new_session_id()
+        reply = await self._seeded(session_id, body, request)
+        reply = nemo_gym.seed_reply(session_id, reply) if typed else reply
         return HotReply(reply, headers=[self._names.cookie(session_id)])
+
+    async def reset(self, request: HotRequest) -> HotReply:
+        """`POST /reset`: the row seeds a session; without one, the first observation of the session that is there."""
+        body = _object(request) if request.body.strip() else {}
+        session_id = self._named(request).id or new_session_id()
+        seeded = await self._seeded(session_id, body, request) if body else await self._host.fresh(session_id)
+        first = Step(strict_json.loads(seeded).get("observation"), info={"session_id": session_id})
+        return HotReply.json(first.reply(), headers=[self._names.cookie(session_id)])
+
+    async def _seeded(self, session_id: str, body: dict[str, Any], request: HotRequest) -> bytes:
+        row = nemo_gym.row_of(body)
+        text = request.body if row is body else strict_json.dumps(row)
+        return await self._host.seed(session_id, row, text, self._deadline(request))
 
     async def verify(self, request: HotRequest) -> HotReply:
         """`POST /verify`: the row and its response; the row comes back with the verdict added."""
@@ -128,13 +160,22 @@ class Routes:
 
     async def close(self, request: HotRequest) -> HotReply:
         """`POST /close_session`."""
-        named = self._named(request)
         body = _object(request) if request.body.strip() else {}
+        typed = nemo_gym.typed_session(body)
+        named = Named(typed) if typed else self._named(request)
         session_id = named.id or body.get("session_id")
         if not isinstance(session_id, str):
             raise UsageError("no session to close: send its X-Session-Id header or cookie", param="session_id")
         await self._host.close(session_id)
-        return HotReply.json({"session_id": session_id}, headers=self._cookies(named))
+        return HotReply.json({nemo_gym.SESSION if typed else "session_id": session_id}, headers=self._cookies(named))
+
+    async def aggregate_metrics(self, request: HotRequest) -> HotReply:
+        """`POST /aggregate_metrics`: `{verify_responses}` -> `{group_level_metrics, agent_metrics, key_metrics}`."""
+        return HotReply.json(aggregate_request(request.json()))
+
+    async def tasks(self, request: HotRequest) -> HotReply:
+        """`GET /tasks?offset=&limit=`."""
+        return HotReply.json(await asyncio.to_thread(self._tasks.page, request.query))
 
     async def tools(self, request: HotRequest) -> HotReply:
         """`GET /tools`."""
@@ -176,6 +217,11 @@ class Routes:
         return Deadline.from_header(request.headers.get(b"x-budget-s"), self._budget_s)
 
 
+async def _no_stream(request: HotRequest) -> HotReply:
+    """MCP's clients ask whether there is one, and take 405 for no."""
+    return HotReply(status=405, headers=[(b"allow", b"POST")])
+
+
 def _object(request: HotRequest) -> dict[str, Any]:
     body = request.json()
     if not isinstance(body, dict):
@@ -205,6 +251,11 @@ def _with_members(text: bytes, body: dict[str, Any], members: bytes) -> bytes:
 
 
 _VERDICT_NAMES = {"reward", "metrics", "reward_components", "reason", "state", "accepted_calls"}
+
+
+def _dataset(configured: Any, environment: str) -> Path:
+    path = Path(str(configured)) if configured else Path("data", environment, "example.jsonl")
+    return path if path.is_absolute() or path.is_file() else bundled(*path.parts)
 
 
 def _short_name(environment: str) -> str:

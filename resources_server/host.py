@@ -6,6 +6,8 @@ from typing import Any
 
 from resources_server import sessions, verdicts
 from resources_server.environment import Call, Environment
+from resources_server.game import Game
+from resources_server.isolated import Judges
 from resources_server.mistakes import Mistake
 from resources_server.outputs import output
 from resources_server.runner import Runner
@@ -51,9 +53,13 @@ class Host:
         self._threads = Threads(settings.threads)
         watch = Watch(lambda code: metrics.count("loop_blocked", code=code))
         self._runner = Runner(environment.blocking, self._threads, watch)
+        self.step = environment.step_tool if issubclass(environment, Game) else None
+        self._callable = dict(environment.tools) | ({"step": self.step} if self.step else {})
         self._in_place = {
-            each.name for each in environment.tools.values() if not environment.blocking and not each.is_async
+            name for name, each in self._callable.items() if not environment.blocking and not each.is_async
         }
+        apart = environment.verify_isolated or settings.verify_in_process
+        self._judges = Judges(environment, settings.verify_processes) if apart else None
         self._seeding: dict[str, asyncio.Event] = {}
         self._calls_made: dict[tuple[str, str], float] = {}
         metrics.gauge("threads_stuck", lambda: self._threads.stuck)
@@ -68,6 +74,8 @@ class Host:
     async def stop(self) -> None:
         """End what is open here."""
         await self.store.stop()
+        if self._judges is not None:
+            await self._judges.stop()
         self._threads.stop()
 
     async def seed(self, session_id: str, row: dict[str, Any], body: bytes, deadline: Deadline) -> bytes:
@@ -176,6 +184,18 @@ class Host:
         await self.store.close(session_id)
         self._metrics.count("sessions_closed")
 
+    async def fresh(self, session_id: str) -> bytes:
+        """The seed reply of a session in which nothing has happened yet.
+
+        Raises:
+            Unauthorized, Gone: There is no such session (any more).
+            Conflict: Something has.
+        """
+        async with self.store.use(session_id, reading=True, history=True) as session:
+            if session.ran or session.verdict is not None:
+                raise Conflict("the session has been played; close it and seed another")
+            return session.seed_reply
+
     async def _seed(
         self, session_id: str, row: dict[str, Any], body: bytes, digest: bytes, deadline: Deadline
     ) -> bytes:
@@ -237,6 +257,8 @@ class Host:
             "score_on_timeout": self.environment.score_on_timeout,
             "parallel_tools": [name for name in offered if tools[name].read_only],
         }
+        if self.step is not None:
+            reply["game"] = {"action": self.step.schema["properties"]["action"]}
         if observation is not None:
             reply["observation"] = output(observation, self.settings.max_output_bytes).body.decode()
         return strict_json.dumps(reply)
@@ -291,7 +313,7 @@ class Host:
 
     def _checked(self, tool: Tool, session: Session, arguments: bytes) -> dict[str, Any] | Reply:
         """Arguments for the method, or what the model is told instead."""
-        if tool.name not in session.offered:
+        if tool is not self.step and tool.name not in session.offered:
             names = ", ".join(sorted(session.offered)) or "none"
             return _told([f"there is no tool {tool.name!r} in this task; its tools: {names}"])
         try:
@@ -303,7 +325,10 @@ class Host:
         seconds = deadline.within(self.settings.verify_timeout_s).left()
         name = f"{self.environment.__name__}.verify"
         try:
-            found = await self._run("verify", seconds, world.verify, response)
+            if self._judges is None:
+                found = await self._run("verify", seconds, world.verify, response)
+            else:
+                found, world._calls_were_read = await self._judges.verify(world, response, seconds)
         except TimeoutError:
             raise Failed("verifier_timeout", f"{name} took longer than {seconds:.3g} s") from None
         except Exception as error:
@@ -314,7 +339,7 @@ class Host:
         return [
             AcceptedCall(
                 name=each.tool,
-                arguments=self.environment.tools[each.tool].accepted(each.arguments),
+                arguments=self._callable[each.tool].accepted(each.arguments),
                 status=each.status,  # `refused` is not among them
                 order=order,
             )

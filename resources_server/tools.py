@@ -169,20 +169,31 @@ def _tool(where: str, name: str, method: Callable[..., Any], path: tuple[str, ..
         raise TypeError(f"tool {where}: its name {name!r} {why}; rename the method")
     if not (method.__doc__ or "").strip():
         raise TypeError(f"tool {where} has no docstring; the model reads it as the tool's description")
+    mark: Mark = method.__tool__  # type: ignore[attr-defined]
+    return tool_like(where, name, method, path, read_only=mark.read_only)
+
+
+def tool_like(
+    where: str, name: str, method: Callable[..., Any], path: tuple[str, ...], *, read_only: bool = False
+) -> Tool:
+    """A tool with the arguments and description of `method`, which calls what is at `path`.
+
+    Raises:
+        TypeError: The method cannot be told to a model in full.
+    """
     doc = describe(method.__doc__ or "")
     parameters = _parameters(where, method)
     unknown = doc.arguments.keys() - parameters.keys()
     if unknown:
         raise TypeError(f"tool {where}: its docstring describes {sorted(unknown)[0]!r}, which is no argument of it")
     arguments = _model(where, name, parameters, doc.arguments)
-    mark: Mark = method.__tool__  # type: ignore[attr-defined]
     return Tool(
         name=name,
         description=doc.summary,
         arguments=arguments,
         parameters=tuple(parameters),
         path=path,
-        read_only=mark.read_only,
+        read_only=read_only,
         is_async=inspect.iscoroutinefunction(method),
         schema=without_titles(arguments.model_json_schema(by_alias=True)),
     )

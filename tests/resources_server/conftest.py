@@ -1,7 +1,7 @@
 """A real server on loopback for any environment class, and a client that speaks to it."""
 
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,11 +22,16 @@ class Answer:
 
     status: int
     body: bytes
-    headers: "aiohttp.typedefs.LooseHeaders"
+    headers: Mapping[str, str]
 
     @property
     def json(self) -> Any:
         return strict_json.loads(self.body)
+
+    @property
+    def cookie(self) -> str:
+        """The cookie that was set, as the next request sends it."""
+        return self.headers["Set-Cookie"].split(";")[0]
 
     @property
     def text(self) -> str:

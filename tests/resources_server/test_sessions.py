@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 from itsdangerous import Signer
@@ -10,7 +10,7 @@ from itsdangerous import Signer
 from resources_server import AcceptedCall, Environment, Response, Task, ToolError, tool
 from resources_server.environments.counter import Counter
 from resources_server.sessions import MemorySessions
-from tests.resources_server.conftest import Serve, World
+from tests.resources_server.conftest import Answer, Serve, World
 
 ROW = {"initial_count": 0, "expected_count": 5}
 OTHER = {"initial_count": 1, "expected_count": 5}
@@ -20,8 +20,8 @@ async def count(world: World, session: str | None = "s", **headers: str) -> int:
     return int((await world.post("/get_counter_value", {}, session, **headers)).json["count"])
 
 
-def cookie_of(answer: Any) -> str:
-    return str(answer.headers["Set-Cookie"]).split(";")[0]
+def cookie_of(answer: Answer) -> str:
+    return answer.cookie
 
 
 async def test_a_tool_before_its_seed_is_refused(serve: Serve) -> None:
