@@ -121,7 +121,7 @@ async def test_groups_finish_early_in_task_order(runs: Runs, agent: ScriptedAgen
     assert [each["number"] for each in agent.asked] == [0, 0, 1, 1, 2, 2]
     agent.asked.clear()
 
-    await runs.collect(repeats=2, concurrency=1, order="repeat", fresh=True)
+    await runs.collect(repeats=2, concurrency=1, order="repeat", fresh=True, longest_first=False)
     assert [each["number"] for each in agent.asked] == [0, 1, 2, 0, 1, 2]
 
 
