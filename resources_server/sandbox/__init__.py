@@ -5,7 +5,7 @@ back to running code unprotected.
 """
 
 from resources_server.sandbox.limits import Limits, Result
-from resources_server.sandbox.provider import Sandbox, SandboxUnavailable, open_sandbox
+from resources_server.sandbox.provider import Deferred, Sandbox, SandboxUnavailable, open_sandbox
 from resources_server.sandbox.session import Session
 
-__all__ = ["Limits", "Result", "Sandbox", "SandboxUnavailable", "Session", "open_sandbox"]
+__all__ = ["Deferred", "Limits", "Result", "Sandbox", "SandboxUnavailable", "Session", "open_sandbox"]

@@ -106,3 +106,30 @@ async def open_sandbox(kind: str = "auto", **options: Any) -> Sandbox:
         else:
             return sandbox
     raise SandboxUnavailable(f"no sandbox on this machine, so no untrusted code is run: {'; '.join(lacking)}")
+
+
+class Deferred(Sandbox):
+    """Opened when first used: for worlds whose shared things are made before there is an event loop."""
+
+    kind = "deferred"
+
+    def __init__(self, kind: str = "auto", **options: Any) -> None:
+        super().__init__()
+        self.limits = options.get("limits") or Limits()
+        self._how = (kind, options)
+        self._opening = asyncio.Lock()
+        self._opened: Sandbox | None = None
+
+    async def session(self, limits: Limits | None = None) -> Session:
+        async with self._opening:
+            if self._opened is None:
+                self._opened = await open_sandbox(self._how[0], **self._how[1])
+        return await self._opened.session(limits)
+
+    async def _open(self, limits: Limits) -> Session:
+        raise AssertionError("sessions are the opened sandbox's")
+
+    async def close(self) -> None:
+        if self._opened is not None:
+            await self._opened.close()
+            self._opened = None
