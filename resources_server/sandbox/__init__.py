@@ -4,8 +4,9 @@
 back to running code unprotected.
 """
 
+from resources_server.sandbox.choice import Deferred, open_sandbox
 from resources_server.sandbox.limits import Limits, Result
-from resources_server.sandbox.provider import Deferred, Sandbox, SandboxUnavailable, open_sandbox
+from resources_server.sandbox.provider import Sandbox, SandboxUnavailable
 from resources_server.sandbox.session import Session
 
 __all__ = ["Deferred", "Limits", "Result", "Sandbox", "SandboxUnavailable", "Session", "open_sandbox"]
