@@ -1,13 +1,13 @@
-"""The model interface as a server: routes, and what is made of a config. What they do is in `calls`."""
-
-import time
-from typing import Any
+"""The model interface as a server: routes, and what is made of a config. What they do is in `routes`."""
 
 from model_interface.backend import Backend
-from model_interface.calls import Calls, write
+from model_interface.calls import Calls
+from model_interface.capture import Captures
+from model_interface.dialects import DIALECTS, RESPONSES
+from model_interface.routes import NEMO_GYM, ROLLOUTS, Routes
 from model_interface.settings import ModelInterfaceSettings
-from wire import plugins, strict_json
-from wire.app import App, HotReply, HotRequest, StreamReply
+from wire import plugins
+from wire.app import App
 from wire.config import Config
 
 REQUEST_SCHEMA = {
@@ -54,42 +54,15 @@ def model_interface(
     app.facts |= {"backend": settings.backend, "model": settings.model}
     app.on_start(backend.start)
     app.on_stop(backend.stop)
-    routes = Routes(Calls(backend, settings, app.metrics))
-    app.hot(
-        "POST",
-        "/v1/responses",
-        routes.responses,
-        summary="The model's next turn",
-        control=True,
-        request_schema=REQUEST_SCHEMA,
-    )
-    app.hot("GET", "/v1/models", routes.models, summary="The models behind this server", control=True)
+    _register(app, Routes(app, Calls(backend, settings, app.metrics), Captures(settings.captures)))
     return app
 
 
-class Routes:
-    """The handlers of the server's routes."""
-
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
-
-    async def responses(self, request: HotRequest) -> HotReply | StreamReply:
-        """POST /v1/responses."""
-        call = self._calls.read(
-            request.json(),
-            len(request.body),
-            inherits=request.headers.get(b"x-inherit-params") == b"1",
-            session_id=request.header(b"x-session-id"),
-            budget_s=request.header(b"x-budget-s"),
-        )
-        response_id, response = await self._calls.answer(call)
-        return HotReply(write(call, response_id, response))
-
-    async def models(self, _: HotRequest) -> HotReply:
-        """GET /v1/models."""
-        created = int(time.time())
-        names = await self._calls.backend.models()
-        data: list[dict[str, Any]] = [
-            {"id": name, "object": "model", "created": created, "owned_by": "trivium"} for name in names
-        ]
-        return HotReply(strict_json.dumps({"object": "list", "data": data}))
+def _register(app: App, routes: Routes) -> None:
+    for dialect in DIALECTS.values():
+        handler = routes.responses if dialect is RESPONSES else routes.other
+        schema = REQUEST_SCHEMA if dialect is RESPONSES else None
+        app.hot("POST", dialect.path, handler, summary=dialect.summary, control=True, request_schema=schema)
+    app.hot("GET", "/v1/models", routes.models, summary="The models behind this server", control=True)
+    app.hot_prefix(ROLLOUTS, routes.below_rollouts, summary="The same for one rollout, recorded; its record; its end")
+    app.hot_prefix(NEMO_GYM, routes.below_ng_rollout, summary="The same as NeMo Gym's agents ask for it", control=True)

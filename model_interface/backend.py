@@ -34,6 +34,8 @@ class Request:
     deadline: Deadline
     session_id: str | None = None
     """The rollout's session in the resources server; also what keeps a rollout at one replica."""
+    response_id: str = ""
+    """Of the answer to come; a stream tells it before anything else."""
 
     @property
     def history(self) -> list[Item]:

@@ -5,13 +5,16 @@ JSON of its parts.
 """
 
 import time
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
 from model_interface.backend import Backend, Request, Response
 from model_interface.conversations import Conversation, Conversations, new_id
 from model_interface.faults import ContextOverflow
+from model_interface.retry import LONGEST_WAIT_S
 from model_interface.settings import ModelInterfaceSettings
+from model_interface.streaming import response_events
 from model_interface.tokens import read_steps
 from model_interface.translate import check_items, check_request
 from wire import strict_json
@@ -22,6 +25,8 @@ from wire.responses import Item, user_items
 
 NOT_PARAMETERS = ("input", "previous_response_id", "stream", "stream_options", "trivium", "store", "background")
 ECHOED = ("instructions", "metadata", "temperature", "top_p", "max_output_tokens", "text", "reasoning", "truncation")
+ENDS = ("response.completed", "response.incomplete")
+Event = dict[str, Any]
 MADE_BY_MODEL = ("function_call", "reasoning")
 
 
@@ -50,7 +55,7 @@ class Calls:
         self.conversations = Conversations(settings.conversations)
         self._settings = settings
         self._metrics = metrics
-        self._default_budget_s = settings.timeout_s * settings.attempts
+        self._default_budget_s = settings.attempts * (settings.timeout_s + LONGEST_WAIT_S)
         metrics.gauge("conversations", lambda: len(self.conversations))
         metrics.gauge("conversation_bytes", lambda: self.conversations.bytes)
         metrics.gauge("conversations_forgotten", lambda: self.conversations.forgotten)
@@ -90,37 +95,63 @@ class Calls:
         if previous_id is None and isinstance(body.get("trivium"), dict):
             items = _resume(conversation, items, body["trivium"])
         deadline = Deadline.from_header(budget_s, self._default_budget_s)
-        request = Request(items, params, conversation, deadline, session_id)
+        request = Request(items, params, conversation, deadline, session_id, new_id("resp_"))
         return Call(request, previous_id, inherits, size, bool(body.get("stream")))
 
-    async def answer(self, call: Call) -> tuple[str, Response]:
-        """The response's id and what the model made of the call; the conversation remembers both.
+    async def answer(self, call: Call) -> Response:
+        """What the model made of the call; the conversation remembers it.
 
         Raises:
             Failed: no answer could be had.
             UsageError: the backend cannot do what is asked.
         """
-        request = call.request
         try:
-            response = await self.backend.respond(request)
+            response = await self.backend.respond(call.request)
         except ContextOverflow as overflow:
             response = too_long(overflow)
         except BaseException:
-            self.conversations.abandon(request.conversation)
+            self.conversations.abandon(call.request.conversation)
             raise
-        return self.commit(call, response), response
+        self._commit(call, response)
+        return response
 
-    def commit(self, call: Call, response: Response) -> str:
-        """Remember an answered call; the id of its response."""
+    async def stream(self, call: Call) -> AsyncIterator[Event]:
+        """The events of an answer as it comes; its last one carries what `write` would, and by then it is remembered.
+
+        Raises: as `answer`, before the first event or in the middle.
+        """
+        last: Event | None = None
+        answered = begun = False
+        try:
+            async for event in self._events(call):
+                if isinstance(event, Response):
+                    answered = True
+                    self._commit(call, event)
+                    for each in _rest(call, event, last, begun=begun):
+                        yield each
+                elif event["type"] in ENDS:
+                    last = event  # held until it can carry what is known only with the response
+                else:
+                    begun = True
+                    yield event
+        finally:
+            if not answered:
+                self.conversations.abandon(call.request.conversation)
+
+    async def _events(self, call: Call) -> AsyncIterator[Event | Response]:
+        try:
+            async for event in self.backend.stream(call.request):
+                yield event
+        except ContextOverflow as overflow:
+            yield too_long(overflow)
+
+    def _commit(self, call: Call, response: Response) -> None:
         request = call.request
         conversation = request.conversation
-        response_id = new_id("resp_")
         conversation.params = request.params
-        self.conversations.commit(
-            conversation, response_id, request.items, response.output, call.size + 64 * len(response.output)
-        )
+        size = call.size + 64 * len(response.output)
+        self.conversations.commit(conversation, request.response_id, request.items, response.output, size)
         self._count(response)
-        return response_id
 
     def _count(self, response: Response) -> None:
         self._metrics.count("model_calls", status=response.reason or response.status)
@@ -134,12 +165,19 @@ def too_long(overflow: ContextOverflow) -> Response:
     return Response([], "incomplete", "context_window", extra={"trivium_message": str(overflow)})
 
 
-def write(call: Call, response_id: str, response: Response) -> bytes:
+def _rest(call: Call, response: Response, last: Event | None, *, begun: bool) -> list[Event]:
+    """The events that are still to come once the response is whole: the last one, or all of them."""
+    events = [last] if last is not None else list(response_events(response_object(call, response)))
+    events[-1]["response"] |= {"trivium": _own(response), "previous_response_id": call.previous_id}
+    return events[-1:] if begun else events
+
+
+def write(call: Call, response: Response) -> bytes:
     """The Responses object as JSON text."""
     params = call.request.params
     parts = [
         b'{"id":"',
-        response_id.encode(),
+        call.request.response_id.encode(),
         b'","object":"response","created_at":',
         str(int(time.time())).encode(),
         b',"status":"',
@@ -162,9 +200,9 @@ def write(call: Call, response_id: str, response: Response) -> bytes:
     return b"".join(parts)
 
 
-def response_object(call: Call, response_id: str, response: Response) -> dict[str, Any]:
+def response_object(call: Call, response: Response) -> dict[str, Any]:
     """The Responses object as a JSON value, for the other dialects."""
-    value = strict_json.loads(write(call, response_id, response))
+    value = strict_json.loads(write(call, response))
     assert isinstance(value, dict)
     return value
 
@@ -197,9 +235,13 @@ def _own(response: Response) -> dict[str, Any]:
 
 def _resume(conversation: Conversation, items: list[Item], own: dict[str, Any]) -> list[Item]:
     """Take up a conversation that was forgotten: what came before is put back with its ids; the items that are new remain."""
+    steps = own.get("steps")
     known = _end_of_history(items)
-    thread = read_steps(own.get("steps"))
-    if not known or thread is None:
+    if not steps or not known:
+        return items
+    conversation.resumed = True
+    thread = read_steps(steps)
+    if thread is None:
         return items
     conversation.items = items[:known]
     conversation.thread = thread

@@ -144,8 +144,13 @@ class PlainHistory:
                     f"an item of type {kind!r} has no counterpart in a chat", param=f"input[{index}].type"
                 )
 
-    def append_answer(self, text: str, items: Sequence[Item]) -> None:
+    def take(self) -> list[Message]:
+        """All messages so far."""
+        return self.messages
+
+    def append_answer(self, message: Message, items: Sequence[Item]) -> None:
         """Add the model's answer as it wrote it."""
+        text = message.get("content") or ""
         for item in items:
             if item.get("type") == "function_call":
                 self._note(item)

@@ -41,6 +41,8 @@ class Conversation:
     """Token ids so far, where the backend has them; None before the first step, or where they were lost."""
     memory: Any = None
     """The backend's own; None = to be made from `items`."""
+    resumed: bool = False
+    """It was sent again whole by a caller that had lost it here: its first step is not the first one."""
     busy: bool = False
     size: int = 0
     used_at: float = 0.0
@@ -49,6 +51,11 @@ class Conversation:
     def turn(self) -> int:
         """How many model calls have been answered in it."""
         return len(self.steps)
+
+    @property
+    def first(self) -> bool:
+        """Whether no model call of it has been answered, here or before it was sent again."""
+        return not self.steps and not self.resumed
 
     def fork(self, step: int) -> "Conversation":
         """A new conversation that knows the first `step + 1` steps of this one."""

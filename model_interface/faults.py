@@ -8,6 +8,7 @@ llama.cpp, SGLang, TGI, OpenAI, Anthropic and Gemini, as quoted in their public 
 import re
 from typing import Any
 
+from model_interface.translate import UpstreamError
 from wire import strict_json
 from wire.errors import Failed
 
@@ -54,7 +55,7 @@ def refusal(status: int, body: bytes, what: str) -> Failed | ContextOverflow:
     if status in (408, 504):
         return Failed("model_timeout", message)
     if 400 <= status < 500 and status not in (409, 425):
-        return Failed("model_refused", message)
+        return UpstreamError("model_refused", message, upstream_code=str(error.get("code") or error.get("type") or ""))
     return Failed("model_error", message)
 
 

@@ -20,6 +20,7 @@ from model_interface.endpoints import Endpoint, Endpoints
 from model_interface.proxies import proxy_for
 from model_interface.retry import RETRIED_STATUSES, wait_s
 from model_interface.settings import ModelInterfaceSettings
+from model_interface.translate import UpstreamError
 from wire import strict_json
 from wire.deadline import Deadline
 from wire.errors import Failed, UsageError
@@ -261,11 +262,12 @@ class Upstream:
     async def _pause(self, fault: _Fault, tries: int, deadline: Deadline) -> None:
         """Wait before the next try, or raise the fault's failure where there is none."""
         wait = wait_s(tries, fault.retry_after)
-        failure = self._clean(fault.failure)
+        after = f" (after {tries} tries)" if tries > 1 else ""
         if not fault.again or tries >= self._settings.attempts:
-            raise self._after(failure, tries)
+            raise self._clean(fault.failure, after)
         if deadline.left() <= wait:
-            raise self._after(failure, tries, f"; no time is left to try again in {wait:.1f} s")
+            raise self._clean(fault.failure, f"{after}; no time is left to try again in {wait:.1f} s")
+        failure = self._clean(fault.failure)
         log.warning("try %d of %d failed, the next in %.1f s: %s", tries, self._settings.attempts, wait, failure)
         self.metrics.count("upstream_retries", kind=failure.kind)
         await asyncio.sleep(wait)
@@ -337,12 +339,9 @@ class Upstream:
         why = f"a body that broke off ({cause})"
         return _Fault(faults.not_json(answer.status, b"".join(chunks), f"{what} answered", why), again=True)
 
-    def _clean(self, failure: Failed) -> Failed:
-        return Failed(failure.kind, faults.mask(str(failure), self._secrets))
-
-    @staticmethod
-    def _after(failure: Failed, tries: int, more: str = "") -> Failed:
-        return Failed(failure.kind, f"{failure}{f' (after {tries} tries)' if tries > 1 else ''}{more}")
+    def _clean(self, failure: Failed, more: str = "") -> UpstreamError:
+        code = failure.upstream_code if isinstance(failure, UpstreamError) else None
+        return UpstreamError(failure.kind, faults.mask(str(failure), self._secrets) + more, upstream_code=code)
 
     @property
     def _session(self) -> aiohttp.ClientSession:

@@ -179,7 +179,7 @@ class Local(Backend):
         whole = Thread()
         whole.add(await self.tokenize(messages, generation=True))
         if thread is None:
-            return whole, "exact"
+            return whole, "exact" if request.conversation.first else "forked"
         return whole, "exact" if whole.starts_with(thread) else "retokenized"
 
     def _sampling(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -198,7 +198,7 @@ class Local(Backend):
         reason = "max_output_tokens" if value.get("stop_type") == "limit" else None
         text = value["content"]
         output = read_answer(text, request.params, call_id=new_id("call"), reason=reason, log_probs=[])
-        memory.history.append_answer(text, output)
+        memory.history.append_answer({"content": text}, output)
         usage = _usage(value, prompt.length)
         response = Response(output, "incomplete" if reason else "completed", reason, usage, model=self.name)
         response.model_s, response.policy_version = answer.model_s, self._path.name
@@ -226,7 +226,7 @@ class Local(Backend):
         tokens = checked(prompt.ids[before:], ids, log_probs, fidelity=fidelity)
         whole = value.get("tokens_evaluated") == prompt.length and not value.get("truncated")
         if tokens is None or not whole or [each.get("id") for each in chances] != tokens.generation_token_ids:
-            conversation.thread = None
+            conversation.thread, conversation.resumed = None, True
             self.without_tokens("llama.cpp gave ids and log-probabilities that do not belong together")
             return
         prompt.add(tokens.generation_token_ids, ended=ended)

@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from model_interface.backend import Backend, Request, Response, read_options
+from model_interface.backends._play import call_item, message_item
 from model_interface.settings import ModelInterfaceSettings
 from model_interface.tokens import Thread, Tokens
 from wire import jsonl, strict_json
@@ -152,32 +153,15 @@ def _play(turn: Any, number: int) -> Response:
     return Response(items, "incomplete" if reason else "completed", reason, turn.get("usage"))
 
 
-def message_item(text: str) -> Item:
-    """An assistant's message."""
-    part = {"type": "output_text", "text": text, "annotations": []}
-    return {"type": "message", "id": "msg_scripted", "role": "assistant", "status": "completed", "content": [part]}
-
-
-def call_item(name: str, arguments: Any, call_id: str) -> Item:
-    """A function call; arguments that are no text are written as JSON."""
-    text = arguments if isinstance(arguments, str) else strict_json.dumps(arguments).decode()
-    return {
-        "type": "function_call",
-        "id": f"fc_{call_id}",
-        "call_id": call_id,
-        "name": name,
-        "arguments": text,
-        "status": "completed",
-    }
-
-
 def _make_up_tokens(request: Request, response: Response) -> Tokens:
     conversation = request.conversation
-    first = conversation.thread is None
-    thread = conversation.thread or Thread()
-    prompt = list(strict_json.dumps(request.history if first else request.items))
+    new = conversation.thread is None
+    thread = Thread() if conversation.thread is None else conversation.thread.copy()
+    prompt = list(strict_json.dumps(request.history if new else request.items))
     generation = list(strict_json.dumps(response.output))
     thread.add(prompt)
     thread.add(generation)
     conversation.thread = thread
-    return Tokens(prompt, generation, [LOG_PROB] * len(generation), "exact")
+    return Tokens(
+        prompt, generation, [LOG_PROB] * len(generation), "forked" if new and not conversation.first else "exact"
+    )

@@ -1,0 +1,152 @@
+"""Calls under /rollouts/<id>/: real clients of three dialects, streaming or not, recorded; retries; the end."""
+
+import asyncio
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+
+from tests.model_interface.conftest import TOOL, Caller, interface
+from wire import strict_json
+from wire.testing import serving
+from wire.testing.upstream import MSG, TC, Upstream, refused, slowly, streamed
+
+CALL = ("call_1", "get_weather", '{"city": "Paris"}')
+ID = "r" * 32
+CHAT_TOOL = {"type": "function", "function": {"name": "get_weather", "parameters": TOOL["parameters"]}}
+ANTHROPIC_TOOL = {"name": "get_weather", "input_schema": TOOL["parameters"]}
+
+
+def open_client(model: Caller, path: str = "/v1") -> Any:
+    return openai.AsyncOpenAI(base_url=model.url + path, api_key=ID, max_retries=0)
+
+
+async def test_the_openai_client_works_against_every_route() -> None:
+    """responses.create and chat.completions.create, with tools, streamed and not."""
+    up = Upstream([TC(CALL), TC(CALL), streamed(TC(CALL)), streamed(MSG("Sunny."), comments=True, chunk_bytes=1)])
+    async with serving(up=up) as urls, interface(backend="chat", base_url=urls["up"], model="m") as model:
+        client = open_client(model)
+        response = await client.responses.create(model="m", input="Weather?", tools=[TOOL])
+        chat = await client.chat.completions.create(
+            model="m", messages=[{"role": "user", "content": "W?"}], tools=[CHAT_TOOL]
+        )
+        events = [e async for e in await client.responses.create(model="m", input="W?", tools=[TOOL], stream=True)]
+        asked: Any = {"model": "m", "messages": [{"role": "user", "content": "W?"}]}
+        chunks = [chunk async for chunk in await client.chat.completions.create(**asked, stream=True)]
+        await client.close()
+    assert response.output[0].arguments == CALL[2]
+    assert chat.choices[0].message.tool_calls[0].function.arguments == CALL[2]
+    assert events[-1].type == "response.completed"
+    assert events[-1].response.output[0].arguments == CALL[2]
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == "Sunny."
+
+
+async def test_structured_output_through_the_openai_client() -> None:
+    """`responses.parse` with a model class: the schema reaches the upstream, the answer comes back parsed."""
+    from pydantic import BaseModel
+
+    class Place(BaseModel):
+        city: str
+
+    up = Upstream([MSG('{"city": "Paris"}')])
+    async with serving(up=up) as urls, interface(backend="chat", base_url=urls["up"]) as model:
+        client = open_client(model)
+        parsed = await client.responses.parse(model="m", input="Capital of France?", text_format=Place)
+        await client.close()
+    assert parsed.output_parsed == Place(city="Paris")
+    assert up.bodies[0]["response_format"]["type"] == "json_schema"
+
+
+async def test_the_anthropic_client_works() -> None:
+    """messages.create with a tool, and a stream."""
+    up = Upstream([TC(CALL), streamed(MSG("Sunny."))])
+    async with serving(up=up) as urls, interface(backend="chat", base_url=urls["up"], model="m") as model:
+        client: Any = anthropic.AsyncAnthropic(base_url=model.url, api_key=ID, max_retries=0)
+        asked: Any = {"model": "m", "max_tokens": 50, "messages": [{"role": "user", "content": "W?"}]}
+        message = await client.messages.create(**asked, tools=[ANTHROPIC_TOOL])
+        async with client.messages.stream(**asked) as stream:
+            text = await stream.get_final_text()
+        await client.close()
+    assert message.content[0].input == {"city": "Paris"}
+    assert message.stop_reason == "tool_use"
+    assert text == "Sunny."
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_outside_program_leaves_the_whole_record(stream: bool) -> None:
+    """Two turns of a chat client that sends everything each time: two calls, the second the first's continuation, with exact ids."""
+    up = Upstream([TC(CALL), MSG("Sunny.")])
+    async with serving(up=up) as urls, interface(backend="vllm", base_url=urls["up"], model="m") as model:
+        client = open_client(model, f"/rollouts/{ID}/v1")
+        messages: list[Any] = [{"role": "user", "content": "W?"}]
+        for _ in range(2):
+            made = await client.chat.completions.create(model="m", messages=messages, tools=[CHAT_TOOL], stream=stream)
+            if stream:
+                chunks = [chunk async for chunk in made]
+                if not any(chunk.choices and chunk.choices[0].delta.tool_calls for chunk in chunks):
+                    break
+            elif not made.choices[0].message.tool_calls:
+                break
+            call = {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": CALL[2]}}
+            messages += [
+                {"role": "assistant", "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": "call_1", "content": "sun"},
+            ]
+        await client.close()
+        _, text = await model.get(f"/rollouts/{ID}")
+    record = strict_json.loads(text)
+    first, second = record["calls"]
+    assert second["request"]["previous_response_id"] == first["response"]["id"]
+    assert [item["type"] for item in second["request"]["input"]] == ["function_call_output"]
+    assert [call["tokens"]["fidelity"] for call in record["calls"]] == ["exact", "exact"]
+    assert second["usage"]["total_tokens"] > 0
+    assert second["s"] > 0
+
+
+async def test_a_retry_is_answered_from_the_record_or_joins_the_one_in_flight() -> None:
+    """The same request three times, twice at once: the upstream samples once."""
+    up = Upstream([slowly(MSG("one"), 0.2), MSG("two")])
+    async with serving(up=up) as urls, interface(backend="chat", base_url=urls["up"]) as model:
+        path, body = f"/rollouts/{ID}/v1/responses", {"input": "x"}
+        both = await asyncio.gather(model.post(path, body), model.post(path, body))
+        third = await model.post(path, body)
+        streamed_again = await model.http.post(model.url + path, json=body)
+        await streamed_again.read()
+    assert up.calls == 1
+    assert both[0] == both[1] == third
+
+
+async def test_a_failed_call_is_asked_again() -> None:
+    """Only answers are remembered."""
+    up = Upstream([refused(400), MSG("ok")])
+    async with serving(up=up) as urls, interface(backend="chat", base_url=urls["up"]) as model:
+        path = f"/rollouts/{ID}/v1/responses"
+        assert (await model.post(path, {"input": "x"}))[0] == 400
+        assert (await model.post(path, {"input": "x"}))[0] == 200
+
+
+async def test_a_closed_rollout_takes_no_calls() -> None:
+    """410 in every dialect; the record can still be read."""
+    async with interface(backend="scripted") as model:
+        await model.post(f"/rollouts/{ID}/v1/responses", {"input": "x"})
+        assert (await model.post(f"/rollouts/{ID}/close", {}))[0] == 200
+        for path, body in (
+            ("responses", {"input": "x"}),
+            ("chat/completions", {"messages": [{"role": "user", "content": "x"}]}),
+            ("messages", {"max_tokens": 5, "messages": [{"role": "user", "content": "x"}]}),
+        ):
+            assert (await model.post(f"/rollouts/{ID}/v1/{path}", body))[0] == 410
+        assert (await model.get(f"/rollouts/{ID}"))[0] == 200
+        assert (await model.get("/rollouts/unknown"))[0] == 404
+
+
+async def test_an_error_before_the_first_event_keeps_its_status_and_one_in_the_middle_is_told() -> None:
+    """A refused stream is an HTTP error; a broken one ends with an error event."""
+    up = Upstream([refused(400), streamed(MSG("Sunny and warm."), error_after=2)])
+    async with serving(up=up) as urls, interface(backend="chat", base_url=urls["up"], attempts=1) as model:
+        assert (await model.post("/v1/responses", {"input": "x", "stream": True}))[0] == 400
+        async with model.http.post(model.url + "/v1/responses", json={"input": "x", "stream": True}) as answer:
+            text = await answer.text()
+    assert answer.status == 200
+    assert "response.failed" in text
