@@ -91,14 +91,15 @@ class Session:
         return self.transcript.add_reply(_response(reply), started_at, time.perf_counter() - began)
 
     async def record(self) -> list[dict[str, Any]]:
-        """The model calls that were made under this rollout's own address, by a program that asks for itself.
+        """The model calls that were made under this rollout's own address, by a program that asks for itself; it can make no more.
 
         Raises:
             Failed: the model interface has no record.
         """
-        path = f"/rollouts/{self.id}"
+        path, deadline = f"/rollouts/{self.id}", Deadline(RECORD_S)
         try:
-            reply = await self._client.get(MODEL, path, deadline=Deadline(RECORD_S), headers=self._headers)
+            await self._client.post(MODEL, f"{path}/close", b"{}", self._headers, deadline=deadline, retry=Retry.REPLAY)
+            reply = await self._client.get(MODEL, path, deadline=deadline, headers=self._headers)
         except CallError as error:
             raise failures.no_answer("model", error, self.deadline) from error
         if reply.status == 404:

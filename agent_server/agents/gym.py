@@ -22,18 +22,8 @@ from wire.errors import Failed
 from wire.responses import Item, function_calls, last_text
 
 ACT = "act"
-ACT_TOOL: dict[str, Any] = {
-    "type": "function",
-    "name": ACT,
-    "description": "Make your next move in the world and see what comes of it.",
-    "parameters": {
-        "type": "object",
-        "properties": {"action": {"type": "string", "description": "The move, in the form that the world asks for."}},
-        "required": ["action"],
-        "additionalProperties": False,
-    },
-    "strict": True,
-}
+DESCRIPTION = "Make your next move in the world and see what comes of it."
+TEXT_ACTION = {"type": "string", "description": "The move, in the form that the world asks for."}
 
 
 class GymOptions(BaseModel, extra="forbid"):
@@ -41,6 +31,19 @@ class GymOptions(BaseModel, extra="forbid"):
 
     action: Literal["text", "tool"] = "text"
     """`text`: the whole answer of a turn is the action. `tool`: the model calls `act(action)`."""
+    action_schema: dict[str, Any] = TEXT_ACTION
+    """JSON schema of an action; where it is not a string, an answer in text is read as JSON."""
+
+    @property
+    def tool(self) -> dict[str, Any]:
+        """`act` as the model is shown it."""
+        parameters = {
+            "type": "object",
+            "properties": {"action": self.action_schema},
+            "required": ["action"],
+            "additionalProperties": False,
+        }
+        return {"type": "function", "name": ACT, "description": DESCRIPTION, "parameters": parameters}
 
 
 class Gym(Agent):
@@ -53,9 +56,9 @@ class Gym(Agent):
     async def run(self, request: Request, session: Session) -> Episode:
         """One game: `completed` when the world says that it is over, whatever was scored."""
         transcript = session.transcript
-        play = _Play(session)
+        play = _Play(session, self.options)
         if self.options.action == "tool":
-            request = {**request, "tools": [ACT_TOOL]}
+            request = {**request, "tools": [self.options.tool]}
         first = session.observation if session.observation is not None else await play.reset()
         if first:
             transcript.items.append(_seen(first))
@@ -83,10 +86,11 @@ class Gym(Agent):
 class _Play:
     """One world in play."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, options: GymOptions) -> None:
         self.over = False
         self._session = session
-        self._tools = Toolbox([ACT_TOOL], None)
+        self._tools = Toolbox([options.tool], None)
+        self._as_json = options.action_schema.get("type") != "string"
 
     async def reset(self) -> str:
         """The first observation, from worlds that do not give it when they are seeded."""
@@ -94,9 +98,15 @@ class _Play:
 
     async def by_text(self, action: str) -> None:
         """Act; what is seen next is recorded, unless the game is over."""
-        seen, status = await self._step(action, 0)
-        if status == "ok" and self.over:
-            return
+        try:
+            value = strict_json.loads(action) if self._as_json else action
+        except strict_json.JSONError as error:
+            self._session.transcript.add_call("step", 0.0, "invalid_arguments")
+            seen = told(f"the action is not valid JSON: {error}")
+        else:
+            seen, status = await self._step(value, 0)
+            if status == "ok" and self.over:
+                return
         self._session.transcript.items.append(_seen(seen))
 
     async def by_calls(self, calls: list[Item]) -> None:
@@ -110,18 +120,17 @@ class _Play:
     async def _by_call(self, call: Item, index: int) -> str:
         try:
             arguments = strict_json.loads(self._tools.check(call.get("name"), call.get("arguments")))
-            action = arguments.get("action")
-            if not isinstance(action, str):
-                raise BadCall("invalid_arguments", f"the argument 'action' of {ACT} is a string")
+            if "action" not in arguments:
+                raise BadCall("invalid_arguments", f"the argument 'action' of {ACT} is missing")
         except BadCall as bad:
             self._session.transcript.add_call(call.get("name"), 0.0, bad.status)
             return told(str(bad))
         if self.over:
             self._session.transcript.add_call(call.get("name"), 0.0, "tool_error")
             return told("the game is over")
-        return (await self._step(action, index))[0]
+        return (await self._step(arguments["action"], index))[0]
 
-    async def _step(self, action: str, index: int) -> tuple[str, str]:
+    async def _step(self, action: Any, index: int) -> tuple[str, str]:
         """What is seen after an action, and what became of the call."""
         transcript, began = self._session.transcript, time.perf_counter()
         record = transcript.add_call("step", 0.0, "cut_off")

@@ -67,6 +67,16 @@ async def test_a_game_is_played_by_a_tool() -> None:
     assert line["reward"] == 2.0
 
 
+async def test_an_action_that_is_no_text_is_read_as_json() -> None:
+    """With an `action_schema` of another type; what is no JSON is told, and no move was made."""
+    turns = [[text("north")], [text("[1, 2]")], [text(" 3")]]
+    async with stage(*turns, world=game(), agent=Gym, options={"action_schema": {"type": "array"}}) as on:
+        line = await on.run()
+        assert [each.json for each in on.world.to("/step")] == [{"action": [1, 2]}, {"action": 3}]
+        assert "not valid JSON" in on.model.sent[1].json["input"][0]["content"]
+    assert line["reward"] == 2.0
+
+
 async def test_a_game_ends_with_max_steps() -> None:
     """Every step was a move, and the world is asked for the verdict as it stands."""
     async with stage(*([text("x")] for _ in range(9)), world=game(99), agent=Gym, max_steps=3) as on:
@@ -88,5 +98,5 @@ async def test_a_single_turn_is_the_whole_episode(turn: list[dict[str, Any]], ou
 
 def test_an_unknown_option_is_refused_at_start() -> None:
     """The message names it and what there is."""
-    with pytest.raises(UsageError, match=r"options.actoin.*\(options of gym: action\)"):
+    with pytest.raises(UsageError, match=r"options.actoin.*\(options of gym: action, action_schema\)"):
         Gym(AgentServerSettings(options={"actoin": "text"}))

@@ -69,7 +69,8 @@ async def test_a_program_plays_and_its_record_is_the_episode() -> None:
     model = Recording(turns=[[call("increment", '{"by": 4}')], [text("four")]])
     async with stage(model=model, agent=Harness, options=python(PROGRAM)) as on:
         line = await on.run(headers={"X-Session-Id": "s1"})
-        assert {each.path for each in on.model.sent} == {"/rollouts/s1/v1/responses", "/rollouts/s1"}
+        asked, later = "/rollouts/s1/v1/responses", ["/rollouts/s1/close", "/rollouts/s1"]
+        assert [each.path for each in on.model.sent] == [asked, asked, *later]
         assert on.model.sent[0].json["input"][0]["content"] == "Count."
     assert (line["outcome"], line["reward"]) == ("completed", 4.0), line["failure"]
     assert [item["type"] for item in line["response"]["output"]] == ["function_call", "function_call_output", "message"]
