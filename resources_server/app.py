@@ -120,7 +120,7 @@ class Routes:
         hot("GET", "/mcp", _no_stream, summary="405: there is no stream to listen to")
         if self._host.step is not None:
             hot("POST", "/reset", self.reset, summary="The first observation of a game", control=True)
-            hot("POST", "/step", self._tool(self._host.step), summary="One move of a game", control=True)
+            hot("POST", "/step", self._tool(self._host.step), summary="One move of a game")
             hot("POST", "/close", self.close, summary="As /close_session", control=True)
         if self._host.settings.solutions:
             hot("POST", "/solution", self.solution, summary="The task's reference solution", control=True)
