@@ -28,6 +28,9 @@ class Entry:
 COMMANDS: dict[str, Entry] = {
     "collect": Entry("rollouts.commands.collect:collect", "Play rows, score them, write one JSON line per rollout."),
     "serve": Entry("rollouts.commands.serve:serve", "Run the servers until stopped."),
+    "export": Entry(
+        "rollouts.commands.export:export_command", "Write samples for a trainer: TRL, Unsloth, NeMo RL, veRL, …"
+    ),
     "profile": Entry(
         "rollouts.commands.profile:profile", "Is the reward signal any good? Figures over rollouts files."
     ),

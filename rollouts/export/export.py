@@ -1,0 +1,119 @@
+"""From rollouts files to one file of samples: lines are read twice, written once, and all accounted for."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rollouts.export.formats import Format
+from rollouts.export.reading import Episode, Group, GroupKey, NotExported, Selection, Tally, episodes, groups_of, key_of
+from wire import jsonl
+from wire.errors import UsageError
+
+Record = dict[str, Any]
+Groups = dict[GroupKey, Group]
+PARQUET_BATCH = 1000  # records written at a time
+
+
+def export(chosen: Format, paths: list[Path], output: Path, selection: Selection) -> Tally:
+    """Write the samples of rollouts files; `.parquet` as such, anything else as JSON lines.
+
+    Raises:
+        UsageError: an input cannot be read, the output exists as one of them, or Parquet's library is missing.
+    """
+    if output.resolve() in {path.resolve() for path in paths}:
+        raise UsageError(f"{output} is one of the rollouts files; name another one for the samples")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    tally = Tally()
+    part = output.with_name(output.name + ".part")  # a reader never sees half a file
+    part.unlink(missing_ok=True)
+    records = _records(chosen, paths, selection, tally)
+    try:
+        if output.suffix == ".parquet":
+            _write_parquet(part, records)
+        else:
+            with jsonl.Appender(part) as out:
+                for record in records:
+                    out.append(record)
+        part.replace(output)
+    finally:
+        part.unlink(missing_ok=True)
+    return tally
+
+
+def _records(chosen: Format, paths: list[Path], selection: Selection, tally: Tally) -> Iterator[Record]:
+    groups = groups_of(paths)
+    made = (
+        _pairs(chosen, paths, groups, selection, tally)
+        if chosen.pair
+        else _singles(chosen, paths, groups, selection, tally)
+    )
+    for record in made:
+        tally.records += 1
+        yield record
+
+
+def _singles(chosen: Format, paths: list[Path], groups: Groups, selection: Selection, tally: Tally) -> Iterator[Record]:
+    assert chosen.records is not None
+    for episode in episodes(paths, groups, selection, tally, grouped=chosen.grouped):
+        try:
+            yield from chosen.records(episode, selection)
+        except NotExported as reason:
+            tally.left_out[str(reason)] += 1
+        else:
+            tally.exported += 1
+
+
+def _pairs(chosen: Format, paths: list[Path], groups: Groups, selection: Selection, tally: Tally) -> Iterator[Record]:
+    """The best and the worst of each group, where they differ by enough; an episode is held until its partner comes."""
+    assert chosen.pair is not None
+    wanted = _partners(paths, groups, selection)
+    waiting: dict[str, Episode] = {}
+    for episode in episodes(paths, groups, selection, tally, grouped=False):
+        partner = wanted.get(episode.place)
+        if partner is None:
+            tally.left_out["no pair in its group with that gap"] += 1
+        elif partner not in waiting:
+            waiting[episode.place] = episode
+        else:
+            tally.exported += 2
+            worse, better = sorted((waiting.pop(partner), episode), key=_reward)
+            yield chosen.pair(better, worse)
+
+
+def _partners(paths: list[Path], groups: Groups, selection: Selection) -> dict[str, str]:
+    """Place of the best of a group to that of the worst, and back; the earliest of equals."""
+    ends: dict[Any, list[tuple[float, str]]] = {}
+    for episode in episodes(paths, groups, selection, Tally(), grouped=False):
+        reward = (_reward(episode), episode.place)
+        best, worst = ends.setdefault(key_of(episode.line), [reward, reward])
+        ends[key_of(episode.line)] = [
+            reward if reward[0] > best[0] else best,
+            reward if reward[0] < worst[0] else worst,
+        ]
+    pairs = [(best, worst) for best, worst in ends.values() if best[0] - worst[0] >= max(selection.min_gap, 1e-12)]
+    return {one: other for (_, best), (_, worst) in pairs for one, other in ((best, worst), (worst, best))}
+
+
+def _reward(episode: Episode) -> float:
+    return float(episode.line["reward"])
+
+
+def _write_parquet(path: Path, records: Iterator[Record]) -> None:
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        raise UsageError("writing .parquet needs pyarrow: pip install 'trivium[parquet]'") from error
+    writer = None
+    try:
+        while batch := [record for _, record in zip(range(PARQUET_BATCH), records, strict=False)]:
+            table = pa.Table.from_pylist(batch) if writer is None else pa.Table.from_pylist(batch, schema=writer.schema)
+            writer = writer or parquet.ParquetWriter(path, table.schema)
+            writer.write_table(table)
+        if writer is None:
+            parquet.write_table(pa.table({}), path)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise UsageError(f"these records have no common Parquet schema ({error}); write .jsonl instead") from error
+    finally:
+        if writer is not None:
+            writer.close()

@@ -1,0 +1,224 @@
+"""Exports: every line is a sample or left out for a reason, groups are over valid members only, nothing is made up."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rollouts.export.export import export
+from rollouts.export.formats import FORMATS
+from rollouts.export.reading import Selection, Tally
+from wire import jsonl
+from wire.errors import UsageError
+
+GOLDEN = Path(__file__).parent / "golden"
+TOOLS = [{"type": "function", "name": "add", "description": "Add.", "parameters": {"type": "object", "properties": {}}}]
+STEPS = [
+    {
+        "started_at": 1_700_000_000.0,
+        "usage": {"input_tokens": 3, "output_tokens": 3},
+        "tokens": {
+            "prompt_token_ids": [1, 10, 11],
+            "generation_token_ids": [20, 21, 2],
+            "generation_log_probs": [-0.1, -0.2, -0.3],
+            "fidelity": "exact",
+        },
+    },
+    {
+        "started_at": 1_700_000_001.0,
+        "usage": {"input_tokens": 9, "output_tokens": 2},
+        "tokens": {
+            "prompt_token_ids": [198, 30, 31],
+            "generation_token_ids": [40, 2],
+            "generation_log_probs": [-0.4, -0.5],
+            "fidelity": "exact",
+        },
+    },
+]
+OUTPUT = [
+    {"type": "function_call", "call_id": "c1", "name": "add", "arguments": '{"n": 2}'},
+    {"type": "function_call_output", "call_id": "c1", "output": "2"},
+    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It is 2."}]},
+]
+
+
+def line(task: int, repeat: int, reward: float | None, **more: Any) -> dict[str, Any]:
+    """A line as `collect` writes it: one tool call, one answer, tokens of both."""
+    return {
+        "responses_create_params": {"input": "Add two.", "temperature": 0.7},
+        "expected": 2,
+        "task_index": task,
+        "rollout_index": repeat,
+        "group_size": 4,
+        "reward": reward,
+        "metrics": {"calls": 1.0},
+        "response": {"output": OUTPUT, "tools": TOOLS, "usage": {"input_tokens": 12, "output_tokens": 5}},
+        "steps": STEPS,
+        "outcome": "completed",
+        "failure": None,
+        "mask_sample": False,
+        "environment_ref": {"name": "adder", "version": "1"},
+        "agent_ref": {"type": "responses_api_agents", "name": "tool_loop"},
+        "provenance": {"run_id": "r1", "model": "m", "trivium": "0.1.0"},
+        **more,
+    }
+
+
+def failure(task: int, repeat: int) -> dict[str, Any]:
+    return line(task, repeat, None, failure={"kind": "model_timeout"}, failure_kind="model_timeout", mask_sample=True)
+
+
+def run(folder: Path, name: str, lines: list[dict[str, Any]], **selection: Any) -> tuple[list[dict[str, Any]], Tally]:
+    """Export lines; the records and the tally, whose counts add up."""
+    path, output = folder / "in.jsonl", folder / "out.jsonl"
+    path.unlink(missing_ok=True)
+    with jsonl.Appender(path) as out:
+        for each in lines:
+            out.append(each)
+    tally = export(FORMATS[name], [path], output, Selection(**selection))
+    assert tally.lines == len(lines) == tally.exported + sum(tally.left_out.values())
+    return [record for _, record in jsonl.read(output)], tally
+
+
+GROUPS = [  # case F05
+    *(line(1, place, reward) for place, reward in enumerate([1.0, 0.0])),
+    failure(1, 2),
+    line(1, 3, 0.0),
+    *(line(2, place, 1.0) for place in range(4)),
+    *(failure(3, place) for place in range(4)),
+    line(4, 0, 1.0),
+    *(failure(4, place) for place in range(1, 4)),
+    *(line(5, place, 0.35 if place else 0.95) for place in range(8)),
+]
+
+
+def test_group_figures_are_over_valid_members(tmp_path: Path) -> None:
+    """Case F05: G1 centred by 1/3, G2 zeros and flagged, G3 and G4 left out, G5 bounded."""
+    records, tally = run(tmp_path, "trl", GROUPS, normalise=False)
+    by_task: dict[int, list[dict[str, Any]]] = {}
+    for record in records:
+        by_task.setdefault(record["task_index"], []).append(record)
+    assert [round(each["advantage"], 4) for each in by_task[1]] == [0.6667, -0.3333, -0.3333]
+    assert {(each["advantage"], each["zero_variance"]) for each in by_task[2]} == {(0.0, True)}
+    assert sorted(by_task) == [1, 2, 5]
+    assert max(abs(each["advantage"]) for each in by_task[5]) < 10
+    assert tally.left_out == {"failed": 8, "group with fewer than 2 rewards": 1}
+    assert by_task[1][0]["n_valid"] == 3
+    assert by_task[1][0]["sampling"] == {"temperature": 0.7}
+
+
+def test_normalised_advantages_are_bounded(tmp_path: Path) -> None:
+    """Case F05, G5."""
+    records, _ = run(tmp_path, "trl", GROUPS)
+    assert max(abs(each["advantage"]) for each in records) < 10
+
+
+def test_groups_with_equal_rewards_can_be_dropped(tmp_path: Path) -> None:
+    """By choice, and counted."""
+    records, tally = run(tmp_path, "trl", GROUPS, drop_equal=True)
+    assert {each["task_index"] for each in records} == {1, 5}
+    assert tally.left_out["group with equal rewards"] == 4
+
+
+def test_a_message_the_policy_did_not_write_is_not_trained_on(tmp_path: Path) -> None:
+    """Case F04 a: an item without tokens of its own adds none."""
+    apology = {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "Stopped: step limit reached"}],
+    }
+    told = line(0, 0, 1.0)
+    told["response"] = {**told["response"], "output": [*OUTPUT, apology]}
+    [record] = run(tmp_path, "tokens", [told], min_valid=1)[0]
+    assert sum(record["loss_mask"]) == 5
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [],
+        [{"tokens": None}],
+        [{"tokens": {**STEPS[0]["tokens"], "generation_token_ids": [], "generation_log_probs": []}}],
+    ],  # type: ignore[dict-item]
+    ids=["overflow on the first call", "reasoning without ids", "empty ids"],
+)
+def test_an_episode_without_a_generation_is_left_out(tmp_path: Path, steps: list[Any]) -> None:
+    """Case F04 b, c."""
+    records, tally = run(tmp_path, "trl", [line(0, 0, 0.0, steps=steps)], min_valid=1)
+    assert (records, dict(tally.left_out)) == ([], {"no_generation": 1})
+
+
+def test_what_is_not_exact_is_left_out_unless_asked_for(tmp_path: Path) -> None:
+    """Ruling 6: a forked episode comes in pieces, each with its own prompt."""
+    forked = [STEPS[0], {"tokens": {**STEPS[1]["tokens"], "prompt_token_ids": [7, 8], "fidelity": "forked"}}]  # type: ignore[dict-item]
+    records, tally = run(tmp_path, "trl", [line(0, 0, 1.0, steps=forked)], min_valid=1)
+    assert (records, dict(tally.left_out)) == ([], {"tokens are forked, not exact": 1})
+    records, tally = run(tmp_path, "trl", [line(0, 0, 1.0, steps=forked)], min_valid=1, any_fidelity=True)
+    pieces = [(each["prompt_ids"], each["segment"], each["fidelity"]) for each in records]
+    assert pieces == [
+        ([1, 10, 11], 0, "forked"),
+        ([7, 8], 1, "forked"),
+    ]
+
+
+def test_best_of_and_rejection_sampling(tmp_path: Path) -> None:
+    """One per group; or all from a reward on."""
+    assert len(run(tmp_path, "trl-sft", GROUPS, best_of=True)[0]) == 4
+    assert run(tmp_path, "trl-sft", GROUPS, min_reward=0.9)[1].left_out["reward too low"] == 9
+
+
+def test_pairs_are_best_against_worst(tmp_path: Path) -> None:
+    """Groups without a gap have no pair."""
+    records, tally = run(tmp_path, "trl-dpo", GROUPS, min_gap=0.7)
+    assert [(each["chosen_reward"], each["rejected_reward"]) for each in records] == [(1.0, 0.0)]
+    assert tally.exported == 2
+    ranked = run(tmp_path, "nemo-rl-preference", GROUPS, min_gap=0.5)[0]
+    assert [[each["rank"] for each in record["completions"]] for record in ranked] == [[0, 1], [0, 1]]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_golden_file_of_each_format(tmp_path: Path, name: str) -> None:
+    """What is written, to the byte; a change here is one that trainers see."""
+    lines = [line(0, 0, 1.0, reward_components={"right": 1.0}), line(0, 1, 0.0)]
+    records, _ = run(tmp_path, name, lines)
+    golden = GOLDEN / f"{name}.jsonl"
+    assert records == [json.loads(each) for each in golden.read_text().splitlines()]
+
+
+def test_nemo_rls_assertions_hold(tmp_path: Path) -> None:
+    """For each item with generated ids the prompt begins with all ids before it; components sum to the reward."""
+    [record, _] = run(
+        tmp_path, "nemo-rl", [line(0, 0, 1.0, reward_components={"a": 0.25, "b": 0.75}), line(0, 1, 0.0)]
+    )[0]
+    seen: list[int] = []
+    for item in record["response"]["output"]:
+        if "generation_token_ids" in item:
+            assert item["prompt_token_ids"][: len(seen)] == seen
+            assert len(item["generation_token_ids"]) == len(item["generation_log_probs"])
+            seen = item["prompt_token_ids"] + item["generation_token_ids"]
+    assert seen == [1, 10, 11, 20, 21, 2, 198, 30, 31, 40, 2]
+    assert sum(record["reward_components"].values()) == record["reward"]
+    assert record["instance_config"]["mask_sample"] is False
+
+
+def test_an_output_that_is_an_input_is_refused(tmp_path: Path) -> None:
+    """Nothing is lost."""
+    path = tmp_path / "in.jsonl"
+    path.write_text(json.dumps(line(0, 0, 1.0)) + "\n")
+    with pytest.raises(UsageError, match="is one of the rollouts files"):
+        export(FORMATS["trl"], [path], path, Selection())
+    assert len(path.read_text().splitlines()) == 1
+
+
+def test_parquet_holds_the_same_samples(tmp_path: Path) -> None:
+    """Read back with pyarrow."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "in.jsonl"
+    with jsonl.Appender(path) as out:
+        for each in GROUPS:
+            out.append(each)
+    export(FORMATS["tokens"], [path], tmp_path / "out.parquet", Selection())
+    table = parquet.read_table(tmp_path / "out.parquet")
+    assert table.num_rows == 15
+    assert table["input_ids"][0].as_py() == [1, 10, 11, 20, 21, 2, 198, 30, 31, 40, 2]
