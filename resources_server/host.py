@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from resources_server import sessions, verdicts
 from resources_server.environment import Call, Environment
@@ -23,7 +23,15 @@ from wire.metrics import Metrics
 from wire.responses import Response
 from wire.rollout import AcceptedCall, EnvironmentRef
 
+MAX_OFFERS = 1000  # different choices of tools that are kept; rows have a few
 CLOSE_TIMEOUT_S = 10.0  # for an author's `close`; the session is gone whatever it does
+
+
+class Offer(NamedTuple):
+    """What sessions with the same tools share."""
+
+    names: frozenset[str]
+    reply_tail: bytes  # of the seed reply
 
 
 class Host:
@@ -60,6 +68,7 @@ class Host:
         }
         apart = environment.verify_isolated or settings.verify_in_process
         self._judges = Judges(environment, settings.verify_processes) if apart else None
+        self._offers: dict[tuple[str, ...], Offer] = {}
         self._seeding: dict[str, asyncio.Event] = {}
         self._calls_made: dict[tuple[str, str], float] = {}
         metrics.gauge("threads_stuck", lambda: self._threads.stuck)
@@ -133,10 +142,14 @@ class Host:
                     )
                     self.store.touched(session, held)
                 return reply
+        deadline = Deadline.from_header(budget, self.settings.tool_timeout_s)
         async with self.store.use(session_id, reading=tool.read_only, call_id=call_id) as session:
             reply = self._known(tool, session, arguments, call_id)
             if reply is None:
-                deadline = Deadline.from_header(budget, self.settings.tool_timeout_s)
+                if deadline.expired:
+                    raise Failed(
+                        "tool_timeout", f"{tool.doing} waited for its turn until its time was up; it did not run"
+                    )
                 answer = await self._answer(tool, session, arguments, deadline)
                 reply = self._made(tool, session, arguments, call_id, answer)
             return reply
@@ -194,7 +207,7 @@ class Host:
         async with self.store.use(session_id, reading=True, history=True) as session:
             if session.ran or session.verdict is not None:
                 raise Conflict("the session has been played; close it and seed another")
-            return session.seed_reply
+            return b"".join(session.seed_reply)
 
     async def _seed(
         self, session_id: str, row: dict[str, Any], body: bytes, digest: bytes, deadline: Deadline
@@ -202,15 +215,15 @@ class Host:
         self.store.admit(len(body))
         world = self.environment.of_row(row)
         observation = await self._seed_world(world, deadline)
-        offered = self._offered(world, row)
-        reply = self._seed_reply(session_id, offered, observation)
-        session = Session(session_id, digest, body, world, frozenset(offered), reply)
+        offer = self._offer(self._offered(world, row))
+        reply = (self._reply_head(session_id, observation), offer.reply_tail)
+        session = Session(session_id, digest, body, world, offer.names, reply)
         if await self.store.add(session):
             self._metrics.count("sessions_seeded")
-            return reply
+            return b"".join(reply)
         await self._close_world(world)  # another replica was faster: its session counts
         known = await self._same_seed(session_id, digest)
-        return reply if known is None else known
+        return b"".join(reply) if known is None else known
 
     async def _same_seed(self, session_id: str, digest: bytes) -> bytes | None:
         known = await self.store.seeded(session_id)
@@ -232,7 +245,7 @@ class Host:
         except Exception as error:
             raise verdicts.raised(error, name, "session_seed_failed") from error
 
-    def _offered(self, world: Environment[Any], row: Mapping[str, Any]) -> list[str]:
+    def _offered(self, world: Environment[Any], row: Mapping[str, Any]) -> tuple[str, ...]:
         """Names of the tools that may be called, in the class's order: what the task offers, narrowed by what the row names."""
         names = set(world.offered()) & self.environment.tools.keys()
         params = row.get("responses_create_params")
@@ -245,23 +258,35 @@ class Host:
         )  # a world with an `offered` of its own has read them itself
         if isinstance(kits, list) and not own_say:
             names = {name for name in names if name in kits or self.environment.tools[name].path[0] in kits}
-        return [name for name in self.environment.tools if name in names]
+        return tuple(name for name in self.environment.tools if name in names)
 
-    def _seed_reply(self, session_id: str, offered: list[str], observation: Any) -> bytes:
+    def _offer(self, names: tuple[str, ...]) -> Offer:
+        """What is the same for all sessions with these tools, kept so that they share it."""
+        if names not in self._offers:
+            if len(self._offers) >= MAX_OFFERS:
+                self._offers.clear()
+            self._offers[names] = Offer(frozenset(names), self._reply_tail(names))
+        return self._offers[names]
+
+    def _reply_head(self, session_id: str, observation: Any) -> bytes:
+        """The seed reply as far as it is this session's own."""
+        head: dict[str, Any] = {"session_id": session_id}
+        if observation is not None:
+            head["observation"] = output(observation, self.settings.max_output_bytes).body.decode()
+        return strict_json.dumps(head)[:-1]
+
+    def _reply_tail(self, offered: tuple[str, ...]) -> bytes:
         tools = self.environment.tools
-        reply: dict[str, Any] = {
-            "session_id": session_id,
+        tail: dict[str, Any] = {
             "tools": [tools[name].definition for name in offered],
             "remembers_calls": True,
-            "environment": {"name": self.ref.name, "version": self.ref.version},
+            "environment": self.ref.model_dump(),
             "score_on_timeout": self.environment.score_on_timeout,
             "parallel_tools": [name for name in offered if tools[name].read_only],
         }
         if self.step is not None:
-            reply["game"] = {"action": self.step.schema["properties"]["action"]}
-        if observation is not None:
-            reply["observation"] = output(observation, self.settings.max_output_bytes).body.decode()
-        return strict_json.dumps(reply)
+            tail["game"] = {"action": self.step.schema["properties"]["action"]}
+        return b"," + strict_json.dumps(tail)[1:]
 
     def _known(self, tool: Tool, session: Session, arguments: bytes, call_id: str | None) -> Reply | None:
         """The answer to a call that need not run: it ran before, or the session's time is over."""

@@ -61,8 +61,8 @@ class Session:
     row_digest: bytes
     row: bytes  # as it was sent; empty in a store that keeps worlds themselves
     world: Environment[Any]
-    offered: frozenset[str]  # tools that may be called
-    seed_reply: bytes
+    offered: frozenset[str]  # tools that may be called; one object for all sessions that have the same
+    seed_reply: tuple[bytes, bytes]  # its own part, and the part that is one object likewise: 27 schemas are 16 KB
     ran: list[Ran] = field(default_factory=list)  # accepted calls, in order
     replies: dict[str, Record] = field(default_factory=dict)  # by X-Call-Id
     verdict: bytes | None = None  # members of the verify reply, once there is one
@@ -215,7 +215,7 @@ class MemorySessions:
         if session is None or self._has_expired(session):
             self._refuse_ended(session_id)
             return None
-        return Seeded(session.row_digest, session.seed_reply)
+        return Seeded(session.row_digest, b"".join(session.seed_reply))
 
     def admit(self, size: int) -> None:
         if len(self._open) >= self._max:
@@ -227,7 +227,7 @@ class MemorySessions:
         self._refuse_ended(session.id)
         if session.id in self._open:
             return False
-        session.size = len(session.row) + len(session.seed_reply) + OVERHEAD_BYTES
+        session.size = len(session.row) + len(session.seed_reply[0]) + OVERHEAD_BYTES
         session.row = b""  # the world has what it needs of it
         session.last_used = time.monotonic()
         self._open[session.id] = session

@@ -168,7 +168,7 @@ class SqlSessions:
 
     async def add(self, session: Session) -> bool:
         state = strict_json.dumps(session.world.state())
-        size = len(session.row) + len(state) + len(session.seed_reply)
+        size = len(session.row) + len(state) + sum(map(len, session.seed_reply))
         values = {
             "environment": self._name,
             "id": session.id,
@@ -176,7 +176,7 @@ class SqlSessions:
             "row": session.row,
             "state": state,
             "offered": strict_json.dumps(sorted(session.offered)),
-            "seed_reply": session.seed_reply,
+            "seed_reply": b"".join(session.seed_reply),
             "last_used": time.time(),
             "size": size,
             "calls": 0,
@@ -290,7 +290,7 @@ class SqlSessions:
     def _restored(self, held: Row[Any], records: list[Record]) -> Session:
         world = self._environment.restored(strict_json.loads(held.row), strict_json.loads(held.state))
         offered = frozenset(strict_json.loads(held.offered))
-        session = Session(held.id, held.row_digest, b"", world, offered, held.seed_reply)
+        session = Session(held.id, held.row_digest, b"", world, offered, (held.seed_reply, b""))
         session.verdict, session.broken, session.journal = held.verdict, held.broken, []
         session.ran = [each.ran for each in records]
         session.replies = {each.call_id: each for each in records if each.call_id is not None}

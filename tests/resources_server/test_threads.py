@@ -22,7 +22,9 @@ def stop() -> None:
 async def test_results_and_errors_come_back() -> None:
     """Each to its caller, a StopIteration too, which a future cannot hold."""
     threads = Threads(4)
-    assert await asyncio.gather(*(threads.run(functools.partial(pow, n, 2), 5) for n in range(100))) == [n * n for n in range(100)]
+    assert await asyncio.gather(*(threads.run(functools.partial(pow, n, 2), 5) for n in range(100))) == [
+        n * n for n in range(100)
+    ]
     with pytest.raises(ValueError, match="no"):
         await threads.run(fail, 5)
     with pytest.raises(RuntimeError, match="StopIteration: odd"):
