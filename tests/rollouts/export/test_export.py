@@ -14,7 +14,7 @@ from wire.errors import UsageError
 
 GOLDEN = Path(__file__).parent / "golden"
 TOOLS = [{"type": "function", "name": "add", "description": "Add.", "parameters": {"type": "object", "properties": {}}}]
-STEPS = [
+STEPS: list[dict[str, Any]] = [
     {
         "started_at": 1_700_000_000.0,
         "usage": {"input_tokens": 3, "output_tokens": 3},
@@ -140,7 +140,7 @@ def test_a_message_the_policy_did_not_write_is_not_trained_on(tmp_path: Path) ->
         [],
         [{"tokens": None}],
         [{"tokens": {**STEPS[0]["tokens"], "generation_token_ids": [], "generation_log_probs": []}}],
-    ],  # type: ignore[dict-item]
+    ],
     ids=["overflow on the first call", "reasoning without ids", "empty ids"],
 )
 def test_an_episode_without_a_generation_is_left_out(tmp_path: Path, steps: list[Any]) -> None:
@@ -151,7 +151,7 @@ def test_an_episode_without_a_generation_is_left_out(tmp_path: Path, steps: list
 
 def test_what_is_not_exact_is_left_out_unless_asked_for(tmp_path: Path) -> None:
     """Ruling 6: a forked episode comes in pieces, each with its own prompt."""
-    forked = [STEPS[0], {"tokens": {**STEPS[1]["tokens"], "prompt_token_ids": [7, 8], "fidelity": "forked"}}]  # type: ignore[dict-item]
+    forked = [STEPS[0], {"tokens": {**STEPS[1]["tokens"], "prompt_token_ids": [7, 8], "fidelity": "forked"}}]
     records, tally = run(tmp_path, "trl", [line(0, 0, 1.0, steps=forked)], min_valid=1)
     assert (records, dict(tally.left_out)) == ([], {"tokens are forked, not exact": 1})
     records, tally = run(tmp_path, "trl", [line(0, 0, 1.0, steps=forked)], min_valid=1, any_fidelity=True)
