@@ -31,9 +31,9 @@ VALIDATION_EVERY = 5  # each fifth template is for validation, with all of its r
 EXAMPLE_IDS = (
     "delete_email_by_id-0",  # the easiest first: one call, one toolkit, everything in the question
     "delete_event_by_id-0",
-    "move_task_by_id-0",
-    "set_status_by_id-0",
-    "send_to_address-0",
+    "move_task_by_id-1",
+    "set_status_by_id-3",
+    "send_to_address-1",
     "set_due_date_by_id-0",
     "reply_to_latest-0",
     "create_meeting-0",
@@ -45,6 +45,9 @@ EXAMPLE_IDS = (
     "reassign_list-0",
     "cancel_and_tell-0",
 )
+
+SHORT_SYSTEM = "You are an office assistant. Today is {now:%A}, {now:%Y-%m-%d}. Do what is asked with one tool call, then answer: done."
+"""For rows that a very small model is to solve: every further sentence misleads it, and so does every tool but the one it needs."""
 
 SYSTEM = """You are the assistant of a manager at Tern & Vale, with access to her mailbox, calendar, web site analytics, project boards \
 and customer relationship manager through tools. It is {now:%A, %B} {now.day}, {now.year}, {now:%H:%M}; everything happens in this year \
@@ -88,7 +91,8 @@ def rows_of(template: Template, office: Office, quiet: int) -> Iterator[dict[str
 
 def row_of(template: Template, number: int, draft: Draft) -> dict[str, Any]:
     """A data set row. Tool schemas are left out: the session offers those of the toolkits."""
-    system = {"role": "system", "content": SYSTEM.format(now=company.NOW)}
+    prompt = SHORT_SYSTEM if template.easy else SYSTEM
+    system = {"role": "system", "content": prompt.format(now=company.NOW)}
     row: dict[str, Any] = {
         "task_id": f"workplace-{template.name}-{number}",
         "responses_create_params": {"input": [system, {"role": "user", "content": draft.query}]},

@@ -39,15 +39,18 @@ class Template:
     name: str
     toolkits: tuple[str, ...]  # what a solver needs, the directory aside
     draw: Callable[["Office", Dice, bool], Draft]  # the last argument: whether the condition is to hold
-    conditional: bool = False  # half of its tasks are made so that the condition is false and nothing is to be done
+    conditional: bool = False  # most of its tasks are made so that the condition is false and nothing is to be done
+    easy: bool = False  # one call, with everything it needs in the question
 
 
-def template(*toolkits: str, conditional: bool = False) -> Callable[[Callable[..., Draft]], Template]:
+def template(
+    *toolkits: str, conditional: bool = False, easy: bool = False
+) -> Callable[[Callable[..., Draft]], Template]:
     """Make a function into a template of the same name. A conditional one is also told whether its condition is to hold."""
 
     def make(function: Callable[..., Draft]) -> Template:
         draw = function if conditional else lambda office, dice, _: function(office, dice)
-        return Template(function.__name__, toolkits, draw, conditional)
+        return Template(function.__name__, toolkits, draw, conditional, easy)
 
     return make
 

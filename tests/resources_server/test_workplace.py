@@ -417,12 +417,14 @@ def test_the_clock_dates_what_is_sent() -> None:
 
 
 def test_toolkits_narrow_what_is_offered() -> None:
-    """A row names the toolkits that it needs; the directory is always there."""
+    """A row names the toolkits that it needs, and the directory comes with them; single tools come alone."""
     offered = office(toolkits=["email", "crm"]).offered()
     assert {name.rpartition("_")[0].split("_")[0] for name in offered} == {"company", "email", "customer"}
     assert len(offered) == 1 + 6 + 4
     assert len(office().offered()) == 27
-    with pytest.raises(UsageError, match="no toolkit is called 'post'"):
+    assert office(toolkits=["email_send_email", "calendar"]).offered()[0] == "email_send_email"
+    assert office(toolkits=["email_send_email"]).offered() == ["email_send_email"]
+    with pytest.raises(UsageError, match="no toolkit and no tool is called 'post'"):
         office(toolkits=["post"])
 
 

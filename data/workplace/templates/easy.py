@@ -5,28 +5,30 @@ from company import Dice
 from office import Draft, Office, call, check, say_day, template, workday
 
 
-@template("email")
+@template("email_delete_email", easy=True)
 def delete_email_by_id(office: Office, dice: Dice) -> Draft:
     key = dice.pick(office.emails)["email_id"]
-    ask = dice.pick(("Delete the email with the id {}.", "Please delete email {}.", "Remove email {} from my mailbox."))
+    ask = dice.pick(("Delete the email with the id {}.", "Please delete email {}.", "Delete email {}."))
     return Draft(ask.format(key), [call("email_delete_email", email_id=key)])
 
 
-@template("calendar")
+@template("calendar_delete_event", easy=True)
 def delete_event_by_id(office: Office, dice: Dice) -> Draft:
     key = dice.pick(office.events)["event_id"]
-    ask = dice.pick(
-        ("Delete the calendar event with the id {}.", "Please cancel event {}.", "Take event {} out of my calendar.")
-    )
+    ask = dice.pick(("Delete the calendar event with the id {}.", "Please cancel event {}.", "Delete event {}."))
     return Draft(ask.format(key), [call("calendar_delete_event", event_id=key)])
 
 
-@template("project_management")
+@template("project_management_update_task", easy=True)
 def move_task_by_id(office: Office, dice: Dice) -> Draft:
     task, target = dice.pick(office.tasks), dice.pick(company.LISTS)
     check(task["list_name"] != target)
     ask = dice.pick(
-        ("Set the list_name of task {} to {}.", "Move task {} to the list {}.", "Task {} belongs into {} now.")
+        (
+            "Set the list_name of task {} to {}.",
+            "Change the list_name of task {} to {}.",
+            "Update task {}: set list_name to {}.",
+        )
     )
     return Draft(
         ask.format(task["task_id"], target),
@@ -34,15 +36,15 @@ def move_task_by_id(office: Office, dice: Dice) -> Draft:
     )
 
 
-@template("customer_relationship_manager")
+@template("customer_relationship_manager_update_customer", easy=True)
 def set_status_by_id(office: Office, dice: Dice) -> Draft:
     customer, status = dice.pick(office.customers), dice.pick(company.STATUSES)
     check(customer["status"] != status)
     ask = dice.pick(
         (
             "Set the status of customer {} to {}.",
-            "Customer {} is {} now: update the status.",
-            "Change customer {} to {}.",
+            "Update customer {}: set status to {}.",
+            "Change the status of customer {} to {}.",
         )
     )
     return Draft(
@@ -58,7 +60,7 @@ def set_status_by_id(office: Office, dice: Dice) -> Draft:
     )
 
 
-@template("email")
+@template("email_send_email", easy=True)
 def send_to_address(office: Office, dice: Dice) -> Draft:
     to = company.address(dice.pick(company.STAFF))
     subject, body = dice.pick(NOTES)
@@ -75,15 +77,15 @@ def send_to_address(office: Office, dice: Dice) -> Draft:
     )
 
 
-@template("project_management")
+@template("project_management_update_task", easy=True)
 def set_due_date_by_id(office: Office, dice: Dice) -> Draft:
     task, day = dice.pick(office.tasks), workday(dice)
     check(task["due_date"] != str(day))
     ask = dice.pick(
         (
             "Set the due date of task {} to {} ({}).",
-            "Task {} is now due on {} ({}).",
-            "Make task {} due on {}, that is {}.",
+            "Change the due_date of task {} to {}, that is {}.",
+            "Update task {}: it is due on {} ({}).",
         )
     )
     return Draft(

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import ClassVar, TypeVar
 
 from resources_server import ToolError, tool
-from resources_server.environments.workplace.arguments import Maybe, Plotted, PlotType, Text
+from resources_server.environments.workplace.arguments import Id, Maybe, Plotted, PlotType, Text
 from resources_server.environments.workplace.company import PLOTS, Day, Layout, Table, table
 from resources_server.environments.workplace.records import Records, fit
 
@@ -22,7 +22,7 @@ class Analytics(Records):
         return NO_PLOTS
 
     @tool(read_only=True)
-    def get_visitor_information_by_id(self, visitor_id: Text) -> list[dict[str, str]]:
+    def get_visitor_information_by_id(self, visitor_id: Id) -> list[dict[str, str]]:
         """List all visits of one visitor.
 
         Args:

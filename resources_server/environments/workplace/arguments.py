@@ -15,6 +15,11 @@ def _as_text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
+def _stripped(value: Any) -> Any:
+    text = _as_text(value)
+    return text.strip() if isinstance(text, str) else text
+
+
 def _or_empty(value: Any) -> Any:
     return "" if value is None else _as_text(value)
 
@@ -29,6 +34,8 @@ def _or_five(value: Any) -> Any:
 
 Text = Annotated[str, BeforeValidator(_as_text)]
 """A text that must be given; a number is taken as its digits."""
+Id = Annotated[str, Field(pattern=r"^[0-9]{1,8}$"), BeforeValidator(_stripped)]
+"""The id of a row. The pattern also keeps a small model under constrained decoding from writing digits for ever."""
 Maybe = Annotated[str, BeforeValidator(_or_empty)]
 """A text that may be left out: "" or null is the same as leaving it out."""
 Page = Annotated[int, Field(ge=1), BeforeValidator(_or_first)]

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from resources_server import ToolError, tool
-from resources_server.environments.workplace.arguments import EventChange, EventField, Maybe, Page, PageSize, Text
+from resources_server.environments.workplace.arguments import EventChange, EventField, Id, Maybe, Page, PageSize, Text
 from resources_server.environments.workplace.company import EVENTS, Layout, Row, Table
 from resources_server.environments.workplace.records import Records, bound, page_of
 
@@ -23,7 +23,7 @@ class Calendar(Records):
         return kept
 
     @tool(read_only=True)
-    def get_event_information_by_id(self, event_id: Text, field: EventField) -> dict[str, str]:
+    def get_event_information_by_id(self, event_id: Id, field: EventField) -> dict[str, str]:
         """Read one field of an event.
 
         Args:
@@ -73,7 +73,7 @@ class Calendar(Records):
         )
 
     @tool
-    def delete_event(self, event_id: Text) -> str:
+    def delete_event(self, event_id: Id) -> str:
         """Take an event out of the calendar.
 
         Args:
@@ -82,7 +82,7 @@ class Calendar(Records):
         return f"Event {self._delete(event_id)} was deleted."
 
     @tool
-    def update_event(self, event_id: Text, field: EventChange, new_value: Text) -> str:
+    def update_event(self, event_id: Id, field: EventChange, new_value: Text) -> str:
         """Change one field of an event.
 
         Args:

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from resources_server import ToolError, tool
-from resources_server.environments.workplace.arguments import CustomerChange, Maybe, Page, PageSize, Text
+from resources_server.environments.workplace.arguments import CustomerChange, Id, Maybe, Page, PageSize, Text
 from resources_server.environments.workplace.company import CUSTOMERS, Layout, Row, Table
 from resources_server.environments.workplace.records import Records, fit, page_of
 
@@ -127,7 +127,7 @@ class Customers(Records):
         )
 
     @tool
-    def delete_customer(self, customer_id: Text) -> str:
+    def delete_customer(self, customer_id: Id) -> str:
         """Delete a customer.
 
         Args:
@@ -136,7 +136,7 @@ class Customers(Records):
         return f"Customer {self._delete(customer_id)} was deleted."
 
     @tool
-    def update_customer(self, customer_id: Text, field: CustomerChange, new_value: Text) -> str:
+    def update_customer(self, customer_id: Id, field: CustomerChange, new_value: Text) -> str:
         """Change one field of a customer.
 
         Args:

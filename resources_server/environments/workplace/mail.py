@@ -3,9 +3,9 @@
 from typing import ClassVar
 
 from resources_server import tool
-from resources_server.environments.workplace.arguments import EmailField, Maybe, Page, PageSize, Text
+from resources_server.environments.workplace.arguments import EmailField, Id, Maybe, Page, PageSize, Text
 from resources_server.environments.workplace.company import EMAILS, Layout, Row, Table
-from resources_server.environments.workplace.records import Records, bound, page_of
+from resources_server.environments.workplace.records import Records, bound, fit, page_of
 
 
 class Mail(Records):
@@ -17,7 +17,7 @@ class Mail(Records):
         return self._company.emails
 
     @tool(read_only=True)
-    def get_email_information_by_id(self, email_id: Text, field: EmailField) -> dict[str, str]:
+    def get_email_information_by_id(self, email_id: Id, field: EmailField) -> dict[str, str]:
         """Read one field of an e-mail.
 
         Args:
@@ -60,7 +60,7 @@ class Mail(Records):
         return f"The e-mail to {recipient} was sent."
 
     @tool
-    def delete_email(self, email_id: Text) -> str:
+    def delete_email(self, email_id: Id) -> str:
         """Delete an e-mail.
 
         Args:
@@ -69,7 +69,7 @@ class Mail(Records):
         return f"E-mail {self._delete(email_id)} was deleted."
 
     @tool
-    def forward_email(self, email_id: Text, recipient: Text) -> str:
+    def forward_email(self, email_id: Id, recipient: Text) -> str:
         """Send an e-mail on to somebody else.
 
         Args:
@@ -81,7 +81,7 @@ class Mail(Records):
         return f"E-mail {row['email_id']} was forwarded to {recipient}."
 
     @tool
-    def reply_email(self, email_id: Text, body: Text) -> str:
+    def reply_email(self, email_id: Id, body: Text) -> str:
         """Answer an e-mail.
 
         Args:
@@ -96,7 +96,7 @@ class Mail(Records):
         self._create(
             {
                 "inbox/outbox": "outbox",
-                "sender/recipient": recipient,
+                "sender/recipient": fit("address", "recipient", recipient),
                 "subject": subject,
                 "sent_datetime": self._company.clock,
                 "body": body,

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from resources_server import ToolError, tool
-from resources_server.environments.workplace.arguments import Maybe, TaskChange, TaskField, Text
+from resources_server.environments.workplace.arguments import Id, Maybe, TaskChange, TaskField, Text
 from resources_server.environments.workplace.company import TASKS, Layout, Row, Table
 from resources_server.environments.workplace.records import Records, fit
 
@@ -31,7 +31,7 @@ class Projects(Records):
         return kept
 
     @tool(read_only=True)
-    def get_task_information_by_id(self, task_id: Text, field: TaskField) -> dict[str, str]:
+    def get_task_information_by_id(self, task_id: Id, field: TaskField) -> dict[str, str]:
         """Read one field of a task.
 
         Args:
@@ -95,7 +95,7 @@ class Projects(Records):
         )
 
     @tool
-    def delete_task(self, task_id: Text) -> str:
+    def delete_task(self, task_id: Id) -> str:
         """Delete a task.
 
         Args:
@@ -104,7 +104,7 @@ class Projects(Records):
         return f"Task {self._delete(task_id)} was deleted."
 
     @tool
-    def update_task(self, task_id: Text, field: TaskChange, new_value: Text) -> str:
+    def update_task(self, task_id: Id, field: TaskChange, new_value: Text) -> str:
         """Change one field of a task.
 
         Args:

@@ -1,11 +1,13 @@
 """What a row of this environment says: the calls that make its ground truth, and the tools that it offers."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
 from resources_server import Task
 from wire import strict_json
+from wire.errors import UsageError
 
 KITS = {
     "company_directory": "company_directory",
@@ -42,7 +44,7 @@ class WorkplaceTask(Task):
     accept: list[list[TruthCall]] = []
     """Other calls whose net change is just as right."""
     toolkits: list[str] = []
-    """Toolkits whose tools the session offers, the directory always among them; `[]`: all."""
+    """What the session offers: toolkits, the directory always along with them, or single tools by their names; `[]`: everything."""
 
     @model_validator(mode="before")
     @classmethod
@@ -52,15 +54,18 @@ class WorkplaceTask(Task):
             return row
         return {**{name: nested[name] for name in ("ground_truth", "accept", "toolkits") if name in nested}, **row}
 
-    @field_validator("toolkits")
-    @classmethod
-    def _known(cls, value: list[str]) -> list[str]:
-        unknown = [name for name in value if name not in KITS]
-        if unknown:
-            raise ValueError(f"no toolkit is called {unknown[0]!r} (have: {', '.join(KITS)})")
-        return value
+    def offered(self, tools: Iterable[str]) -> list[str]:
+        """Those of the tools that the row's `toolkits` name.
 
-    def offers(self, tool: str) -> bool:
-        """Whether the row's toolkits have this tool."""
-        kits = {"company_directory", *(KITS[name] for name in self.toolkits)}
-        return not self.toolkits or any(tool.startswith(f"{kit}_") for kit in kits)
+        Raises:
+            UsageError: there is no such toolkit or tool.
+        """
+        names = list(tools)
+        unknown = [each for each in self.toolkits if each not in KITS and each not in names]
+        if unknown:
+            raise UsageError(
+                f"field 'toolkits': no toolkit and no tool is called {unknown[0]!r} (toolkits: {', '.join(KITS)})"
+            )
+        kits = {KITS[each] for each in self.toolkits if each in KITS}
+        prefixes = tuple(f"{kit}_" for kit in (*kits, "company_directory")) if kits else ()
+        return [name for name in names if not self.toolkits or name in self.toolkits or name.startswith(prefixes)]

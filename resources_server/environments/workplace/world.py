@@ -46,12 +46,14 @@ class Workplace(Environment[WorkplaceTask]):
 
     blocking: ClassVar[bool] = False  # everything is in memory: a tool takes well under a millisecond
 
-    company_directory: Directory = Field(default_factory=Directory)
     email: Mail = Field(default_factory=Mail)
     calendar: Calendar = Field(default_factory=Calendar)
     analytics: Analytics = Field(default_factory=Analytics)
     project_management: Projects = Field(default_factory=Projects)
     customer_relationship_manager: Customers = Field(default_factory=Customers)
+    company_directory: Directory = Field(
+        default_factory=Directory
+    )  # last: very small models call whatever stands first
 
     @classmethod
     def load(cls, options: Any) -> Company:
@@ -65,16 +67,18 @@ class Workplace(Environment[WorkplaceTask]):
             kit.open(self.shared)
 
     def seed(self) -> None:
-        """Nothing has to be put in place, but the row's truth is tried, before any model is paid for.
+        """Nothing has to be put in place, but the row is tried, before any model is paid for.
 
         Raises:
             TruthRefused: a call of the ground truth cannot be made in this company.
+            UsageError: `toolkits` names what there is not.
         """
+        self.offered()
         self.right()
 
     def offered(self) -> list[str]:
         """The tools of the row's toolkits."""
-        return [name for name in type(self).tools if self.task.offers(name)]
+        return self.task.offered(type(self).tools)
 
     def verify(self, response: Response) -> Verdict:
         """1 if the net change is that of the ground truth or of one of the row's alternatives, else 0."""
