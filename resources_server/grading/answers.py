@@ -27,6 +27,7 @@ Extract = Literal["auto", "whole", "marked"]
 TRUE = frozenset(["true", "yes", "y", "t", "1", "correct", "right"])
 FALSE = frozenset(["false", "no", "n", "f", "0", "incorrect", "wrong"])
 PAIRS = (("true", "false"), ("yes", "no"), ("correct", "incorrect"))
+HEDGED = re.compile(r"(?:\b(?:not|n't|than|least|most|under|over|below|above)|[<>≤≥≠])\s*[$€£]?\s*$", re.I)
 ALTERNATIVE = re.compile(
     r"(?:\s|[,;/|&:()\[\]'\"]|\b(?:or|and|to|maybe|either|perhaps|through|versus|vs)\b|[-–—])*", re.I
 )
@@ -256,6 +257,8 @@ def _number_in(said: str, decimal: str, extract: Extract) -> numbers.Number | st
     (start, end, literal), before = found[-1], found[:-1]
     if before and ALTERNATIVE.fullmatch(text[before[-1][1] : start]) and before[-1][2] != literal:
         return f"several numbers in the answer: {short(text)}"
+    if HEDGED.search(text[:start]) or re.match(r"\s*[+?]", text[end:]):
+        return f"no settled number in the answer: {short(text)}"
     tail = re.match(r"\s*(?:%|[^\W\d_]+)?", text[end:])
     beside = text[start:end] + (tail.group() if tail else "")
     known = numbers.read(beside, decimal=decimal)

@@ -14,7 +14,7 @@ MONTHS = {name: number for number, name in enumerate(NAMES.split(), start=1)}
 MONTHS |= {name[:3]: number for name, number in MONTHS.items()} | {"sept": 9}
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _MONTH = "(?P<month>" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\.?"
-_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th|\.(?=\s))?"
 _WEEKDAY = r"(?:(?P<weekday>mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\.?,?\s+)?(?:the\s+)?"
 _YEAR = r"(?P<year>\d{4})"
 CLOCK = re.compile(
@@ -24,7 +24,7 @@ CLOCK = re.compile(
 )
 WRITTEN = [
     re.compile(rf"(?<![\d-]){_YEAR}(?P<sep>[-/.])(?P<month>\d{{1,2}})(?P=sep)(?P<day>\d{{1,2}})(?!\d|[-/]\d)", re.I),
-    re.compile(rf"\b{_WEEKDAY}{_MONTH}\s*{_DAY}\s*,?\s*{_YEAR}(?!\d)", re.I),
+    re.compile(rf"\b{_WEEKDAY}{_MONTH}[\s-]*(?:the\s+)?{_DAY}[\s,-]*{_YEAR}(?!\d)", re.I),
     re.compile(rf"(?<!\d){_WEEKDAY}{_DAY}(?:\s+of)?[\s-]*{_MONTH}[\s,-]*{_YEAR}(?!\d)", re.I),
     re.compile(rf"\b{_YEAR}[\s,-]+{_MONTH}[\s,-]*{_DAY}(?!\d)", re.I),
     re.compile(r"^(?P<year>\d{4})(?P<month>\d{2})(?P<day>\d{2})(?=$|T)"),

@@ -114,7 +114,11 @@ def _said(text: str) -> list[Mark]:
         following = SAID.search(text, found.start("said"), found.end("said"))
         stop = following.start() if following else found.end("said")
         said = SENTENCE_END.split(text[found.start("said") : stop], maxsplit=1)[0]
-        marks.append(Mark(found.start(), found.start("said") + len(said), said))
+        end = found.start("said") + len(said)
+        said = (
+            said.rstrip().removesuffix("**") if said.count("**") % 2 else said
+        )  # `Answer: **Paris**`, opened before it
+        marks.append(Mark(found.start(), end, said))
         start = stop
     return marks
 

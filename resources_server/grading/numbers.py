@@ -22,6 +22,7 @@ _MAGNITUDE = "|".join(
     [
         r"\d{1,3}(?P<sep>[,'’_ " + SPACES + r"])\d{3}(?:(?P=sep)\d{3})*(?!\d)(?:\.\d+|(?<![,\d]{4}),\d{1,2}(?!\d))?",
         r"\d{1,3}(?:\.\d{3})+,\d+",  # 1.234,56
+        r"\d{1,3}(?:\.\d{3}){2,}(?![\d.])",  # 1.234.567 can only be thousands
         r"\d+,\d{1,2}(?![\d,])",  # 1,5 cannot be thousands
         r"\d{1,2}(?:,\d{2})+,\d{3}(?!\d)(?:\.\d+)?",  # 12,34,567 as in India
         r"\d+\.?\d*",
@@ -131,6 +132,8 @@ def _digits(text: str) -> Fraction | None:
     """A magnitude with its separators: the last of comma and point is the decimal one, when both are there."""
     if "," in text and "." in text and text.rindex(",") > text.rindex("."):
         text = text.replace(".", "").replace(",", ".")
+    elif text.count(".") > 1:
+        text = text.replace(".", "")
     elif re.fullmatch(r"[\d '’_]+,\d{1,2}", text):
         text = text.replace(",", ".")
     text = re.sub(rf"[,'’_ {SPACES}]", "", text)

@@ -16,7 +16,7 @@ def test_components_are_weighted_and_sum_to_the_reward() -> None:
     assert verdict.reward_components == {
         "correct": 1.0,
         "greens": pytest.approx(0.12),
-        "yellows": 0.04,
+        "yellows": pytest.approx(0.04),
         "repetition": -0.5,
     }
     assert verdict.reward == sum(verdict.reward_components.values())
