@@ -34,6 +34,11 @@ def row_of(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def seed_reply(session_id: str, flat: bytes) -> bytes:
-    """The typed reply that says what the flat one says, as far as it may."""
-    tools = strict_json.loads(flat)["tools"]
-    return strict_json.dumps({SESSION: session_id} | ({"resources_tools": tools} if tools else {}))
+    """The typed reply that says what the flat one says, as far as it may: where the tools are over MCP, not what they are."""
+    seeded = strict_json.loads(flat)
+    reply: dict[str, Any] = {SESSION: session_id}
+    if seeded["tools"]:
+        headers = {"X-Session-Id": session_id}
+        name = seeded["environment"]["name"]
+        reply["resources_tools"] = {"server_name": name, "url_path": "/mcp", "transport": "http", "headers": headers}
+    return strict_json.dumps(reply)

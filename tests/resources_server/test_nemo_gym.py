@@ -20,6 +20,12 @@ async def test_a_typed_session(serve: Serve) -> None:
         seeded = await world.post("/seed_session", SEED, session=None)
         assert seeded.json.keys() == {"resources_session_id", "resources_tools"}
         assert seeded.json["resources_session_id"] == "session-1"
+        assert seeded.json["resources_tools"] == {
+            "server_name": "Counter",
+            "url_path": "/mcp",
+            "transport": "http",
+            "headers": {"X-Session-Id": "session-1"},
+        }
         assert (await world.post("/seed_session", SEED, session=None)).body == seeded.body
         cookie = seeded.cookie
         await world.post("/increment_counter", {"count": 2}, session=None, cookie=cookie)
