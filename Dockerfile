@@ -18,7 +18,7 @@ RUN useradd --uid 10001 --create-home trivium \
     && mkdir -p /results /run/trivium /models \
     && chown trivium /results /run/trivium /models
 COPY --from=build /opt/trivium /opt/trivium
-ENV PATH=/opt/trivium/bin:$PATH PYTHONUNBUFFERED=1 XDG_CACHE_HOME=/models
+ENV PATH=/opt/trivium/bin:$PATH PYTHONUNBUFFERED=1 TRIVIUM_CACHE=/models
 USER trivium
 WORKDIR /home/trivium
 ENTRYPOINT ["trivium"]

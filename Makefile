@@ -14,10 +14,14 @@ PINS := requirements/ci.txt
 help:
 	@sed -n '2,4s/^# *//p' Makefile
 
+# Short answers and few steps: minutes on two cores. A model of this size says its first call again and again, so that one step of
+# `counter` is worth as much as twenty.
+SHORT := --fresh --concurrency 4 model_interface.options.max_output_tokens=128
+
 rollouts: .venv/.local
 	@.venv/bin/trivium models pull
-	@.venv/bin/trivium collect workplace --fresh --limit 8 --output results/workplace.jsonl
-	@.venv/bin/trivium collect counter --fresh --output results/counter.jsonl
+	@.venv/bin/trivium collect workplace --limit 4 --output results/workplace.jsonl $(SHORT) agent_server.max_steps=3
+	@.venv/bin/trivium collect counter --output results/counter.jsonl $(SHORT) agent_server.max_steps=1
 
 test: .venv/.dev
 	@VIRTUAL_ENV= scripts/check

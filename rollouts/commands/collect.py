@@ -1,6 +1,7 @@
 """`trivium collect`: rows in, scored lines out; the servers that it takes are started and stopped with it."""
 
 import asyncio
+import sys
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,6 +27,7 @@ from rollouts.summary import Summary
 from wire.client import Client
 from wire.errors import UsageError
 
+LOG_COLUMNS = 120  # of the table where there is no terminal
 Option = typer.Option
 
 
@@ -121,7 +123,7 @@ async def _run(run: _Run) -> int:
 
 async def _collect(run: _Run, interrupt: Interrupt, held: AsyncExitStack) -> Summary:
     plan = run.plan
-    reports = reporter(Console(soft_wrap=True))
+    reports = reporter(Console(soft_wrap=True, width=None if sys.stdout.isatty() else LOG_COLUMNS))
     token = tokens.given() if run.agent_url else tokens.for_stack(run.stack.config.auth)
     if run.agent_url:
         running = Running({AGENT: run.agent_url})

@@ -26,6 +26,9 @@ def pull(
 
 @app.command("list")
 def list_() -> None:
-    """Print the models that can be pulled."""
-    for model in _models().catalogue():
-        typer.echo(str(model))
+    """Print the models that can be pulled, and where those are that have been."""
+    models = _models()
+    for model in models.catalogue():
+        path = models.path_of(model.name)
+        typer.echo(f"{model.name}  {model.bytes / 1e6:.0f} MB, {model.license}: {model.summary}")
+        typer.echo(f"  {path}" if path else f"  not here yet: trivium models pull {model.name}")
