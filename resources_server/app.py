@@ -10,7 +10,8 @@ from resources_server.environment import Environment
 from resources_server.game import Step
 from resources_server.host import Host
 from resources_server.mcp import Mcp
-from resources_server.sessions import MemorySessions, SessionStore
+from resources_server.memory_sessions import MemorySessions
+from resources_server.sessions import SessionStore
 from resources_server.settings import ResourcesServerSettings
 from resources_server.tasks import Tasks
 from resources_server.tools import Tool
@@ -191,7 +192,7 @@ class Routes:
         return HotReply.json({"calls": calls, "text": None})
 
     def _tool(self, tool: Tool) -> Callable[[HotRequest], Awaitable[HotReply]]:
-        call, read, cookie = self._host.call, self._names.read, self._names.cookie
+        call, read, cookie = self._host.calls.call, self._names.read, self._names.cookie
 
         async def route(request: HotRequest) -> HotReply:
             headers = request.headers

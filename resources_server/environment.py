@@ -1,7 +1,7 @@
 """The contract of an environment: one class per world, one instance per rollout."""
 
 import types
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -89,6 +89,7 @@ class Environment(BaseModel, Generic[TaskT]):
     task: TaskT
 
     _calls: list[AcceptedCall] = PrivateAttr(default_factory=list)
+    _history: Callable[[], list[AcceptedCall]] | None = PrivateAttr(None)  # makes them when they are wanted
     _calls_were_read: bool = PrivateAttr(False)
 
     @classmethod
@@ -142,6 +143,12 @@ class Environment(BaseModel, Generic[TaskT]):
         They are no state. A line keeps them as `accepted_calls` where `verify` looked at them, and `restored` takes them back.
         """
         self._calls_were_read = True
+        return self.accepted_calls()
+
+    def accepted_calls(self) -> list[AcceptedCall]:
+        """The same, for whoever records them."""
+        if self._history is not None:
+            self._calls, self._history = self._history(), None
         return self._calls
 
     @property

@@ -1,27 +1,27 @@
-"""What can be done with an environment's sessions: seed, call, verify, close. No HTTP here, and no JSON but the model's."""
+"""What can be done with an environment's sessions: seed, verify, solve, close; `calls` has the tool calls. No HTTP here."""
 
 import asyncio
+import functools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from resources_server import sessions, verdicts
+from resources_server.calls import Calls
 from resources_server.environment import Call, Environment
 from resources_server.game import Game
 from resources_server.isolated import Judges
-from resources_server.mistakes import Mistake
 from resources_server.outputs import output
 from resources_server.runner import Runner
-from resources_server.sessions import MemorySessions, Ran, Reply, Session, SessionStore
+from resources_server.sessions import Session, SessionStore
 from resources_server.settings import ResourcesServerSettings
-from resources_server.threads import Threads
-from resources_server.tools import Tool, ToolError
+from resources_server.threads import Threads, TookTooLong
 from resources_server.watch import Watch
 from wire import strict_json
 from wire.deadline import Deadline
-from wire.errors import Conflict, Failed, Gone, NotFound, UsageError
+from wire.errors import Conflict, Failed, NotFound, UsageError
 from wire.metrics import Metrics
 from wire.responses import Response
-from wire.rollout import AcceptedCall, EnvironmentRef
+from wire.rollout import EnvironmentRef
 
 MAX_OFFERS = 1000  # different choices of tools that are kept; rows have a few
 CLOSE_TIMEOUT_S = 10.0  # for an author's `close`; the session is gone whatever it does
@@ -62,15 +62,11 @@ class Host:
         watch = Watch(lambda code: metrics.count("loop_blocked", code=code))
         self._runner = Runner(environment.blocking, self._threads, watch)
         self.step = environment.step_tool if issubclass(environment, Game) else None
-        self._callable = dict(environment.tools) | ({"step": self.step} if self.step else {})
-        self._in_place = {
-            name for name, each in self._callable.items() if not environment.blocking and not each.is_async
-        }
+        self.calls = Calls(environment, store, settings, self._runner, metrics)
         apart = environment.verify_isolated or settings.verify_in_process
         self._judges = Judges(environment, settings.verify_processes) if apart else None
         self._offers: dict[tuple[str, ...], Offer] = {}
         self._seeding: dict[str, asyncio.Event] = {}
-        self._calls_made: dict[tuple[str, str], float] = {}
         metrics.gauge("threads_stuck", lambda: self._threads.stuck)
         for gauge, read in store.gauges().items():
             metrics.gauge(gauge, read)
@@ -115,45 +111,6 @@ class Host:
         finally:
             self._seeding.pop(session_id).set()
 
-    async def call(
-        self, tool: Tool, session_id: str | None, arguments: bytes, call_id: str | None, budget: bytes | None = None
-    ) -> Reply:
-        """The answer to a tool call: its output, or a sentence for the model about what is wrong with the call.
-
-        Args:
-            tool: Which.
-            session_id: The caller's.
-            arguments: The model's own JSON text.
-            call_id: What the caller will ask again by, if it has to.
-            budget: Seconds left of the rollout's deadline, as the header says.
-
-        Raises:
-            Unauthorized, Gone: There is no such session (any more), or it has been verified.
-            Conflict: The call id stands for another call.
-        """
-        if tool.name in self._in_place and isinstance(self.store, MemorySessions):
-            session = self.store.idle(session_id)
-            if session is not None:  # nobody else can come between: no lock, no wait
-                held = session.held
-                reply = self._known(tool, session, arguments, call_id)
-                if reply is None:
-                    reply = self._made(
-                        tool, session, arguments, call_id, self._answer_in_place(tool, session, arguments)
-                    )
-                    self.store.touched(session, held)
-                return reply
-        deadline = Deadline.from_header(budget, self.settings.tool_timeout_s)
-        async with self.store.use(session_id, reading=tool.read_only, call_id=call_id) as session:
-            reply = self._known(tool, session, arguments, call_id)
-            if reply is None:
-                if deadline.expired:
-                    raise Failed(
-                        "tool_timeout", f"{tool.doing} waited for its turn until its time was up; it did not run"
-                    )
-                answer = await self._answer(tool, session, arguments, deadline)
-                reply = self._made(tool, session, arguments, call_id, answer)
-            return reply
-
     async def verify(
         self, session_id: str | None, row: Mapping[str, Any], response: Response, deadline: Deadline
     ) -> bytes:
@@ -171,7 +128,7 @@ class Host:
             if session.verdict is None:
                 if session.broken is not None:
                     raise Failed("session_lost", session.broken)
-                session.world._calls = self._accepted(session.ran)
+                session.world._history = functools.partial(self.calls.accepted, tuple(session.ran))
                 session.verdict = await self._judge(session.world, response, deadline)
             return session.verdict
 
@@ -238,7 +195,7 @@ class Host:
         name = f"{self.environment.__name__}.seed"
         try:
             return await self._run("seed", seconds, world.seed)
-        except TimeoutError:
+        except TookTooLong:
             raise Failed("session_seed_failed", f"{name} took longer than {seconds:.3g} s") from None
         except UsageError:
             raise
@@ -253,9 +210,7 @@ class Host:
         if isinstance(listed, list):
             names &= {each.get("name") for each in listed if isinstance(each, dict)}
         kits = row.get("toolkits")
-        own_say = (
-            type(world).offered is not Environment.offered
-        )  # a world with an `offered` of its own has read them itself
+        own_say = type(world).offered is not Environment.offered  # then it has read the row's itself
         if isinstance(kits, list) and not own_say:
             names = {name for name in names if name in kits or self.environment.tools[name].path[0] in kits}
         return tuple(name for name in self.environment.tools if name in names)
@@ -288,64 +243,6 @@ class Host:
             tail["game"] = {"action": self.step.schema["properties"]["action"]}
         return b"," + strict_json.dumps(tail)[1:]
 
-    def _known(self, tool: Tool, session: Session, arguments: bytes, call_id: str | None) -> Reply | None:
-        """The answer to a call that need not run: it ran before, or the session's time is over."""
-        if call_id is not None and (record := session.replies.get(call_id)) is not None:
-            return _again(record, tool.name, arguments)
-        if session.verdict is not None:
-            raise Gone("the session has been verified and takes no more tool calls")
-        if session.broken is not None:
-            raise Failed("session_lost", session.broken)
-        return None
-
-    def _made(
-        self, tool: Tool, session: Session, arguments: bytes, call_id: str | None, answer: tuple[str, Reply]
-    ) -> Reply:
-        status, reply = answer
-        session.record(Ran(tool.name, arguments, status), call_id, reply)
-        key = (tool.name, status)
-        if key not in self._calls_made:
-            self._calls_made[key] = 0
-            self._metrics.gauge("tool_calls_total", lambda: self._calls_made[key], tool=tool.name, status=status)
-        self._calls_made[key] += 1
-        return reply
-
-    def _answer_in_place(self, tool: Tool, session: Session, arguments: bytes) -> tuple[str, Reply]:
-        """Check, run, and put into words; never raises for what the author's code does."""
-        values = self._checked(tool, session, arguments)
-        if isinstance(values, Reply):
-            return "refused", values
-        try:
-            result = self._runner.in_place(tool.doing, tool.bind(session.world), values)
-            return "ok", output(result, self.settings.max_output_bytes)
-        except Exception as error:  # noqa: BLE001  an author's code may raise anything
-            return _answer_to(error, tool)
-
-    async def _answer(self, tool: Tool, session: Session, arguments: bytes, deadline: Deadline) -> tuple[str, Reply]:
-        """The same for tools that may take a while."""
-        values = self._checked(tool, session, arguments)
-        if isinstance(values, Reply):
-            return "refused", values
-        seconds = deadline.left()
-        try:
-            result = await self._runner.run(tool.doing, seconds, tool.bind(session.world), **values)
-            return "ok", output(result, self.settings.max_output_bytes)
-        except TimeoutError:
-            session.broken = f"{tool.doing} took longer than {seconds:.3g} s and may still be changing the world"
-            return "failed", _failed(Failed("tool_timeout", f"{tool.doing} took longer than {seconds:.3g} s"))
-        except Exception as error:  # noqa: BLE001  an author's code may raise anything
-            return _answer_to(error, tool)
-
-    def _checked(self, tool: Tool, session: Session, arguments: bytes) -> dict[str, Any] | Reply:
-        """Arguments for the method, or what the model is told instead."""
-        if tool is not self.step and tool.name not in session.offered:
-            names = ", ".join(sorted(session.offered)) or "none"
-            return _told([f"there is no tool {tool.name!r} in this task; its tools: {names}"])
-        try:
-            return tool.check(arguments)
-        except Mistake as mistake:
-            return _told(mistake.sentences)
-
     async def _judge(self, world: Environment[Any], response: Response, deadline: Deadline) -> bytes:
         seconds = deadline.within(self.settings.verify_timeout_s).left()
         name = f"{self.environment.__name__}.verify"
@@ -354,22 +251,11 @@ class Host:
                 found = await self._run("verify", seconds, world.verify, response)
             else:
                 found, world._calls_were_read = await self._judges.verify(world, response, seconds)
-        except TimeoutError:
+        except TookTooLong:
             raise Failed("verifier_timeout", f"{name} took longer than {seconds:.3g} s") from None
         except Exception as error:
             raise verdicts.raised(error, name, "verifier_error") from error
         return verdicts.members(world, found)
-
-    def _accepted(self, ran: list[Ran]) -> list[AcceptedCall]:
-        return [
-            AcceptedCall(
-                name=each.tool,
-                arguments=self._callable[each.tool].accepted(each.arguments),
-                status=each.status,  # `refused` is not among them
-                order=order,
-            )
-            for order, each in enumerate(ran)
-        ]
 
     async def _run(self, what: str, timeout_s: float, method: Any, *args: Any) -> Any:
         return await self._runner.run(f"{self.environment.__name__}.{what}", timeout_s, method, *args)
@@ -381,25 +267,3 @@ class Host:
             await self._run("close", CLOSE_TIMEOUT_S, world.close)
         except Exception as error:  # noqa: BLE001  nobody waits for it; it is counted
             self._metrics.count("close_failed", error=type(error).__name__)
-
-
-def _answer_to(error: Exception, tool: Tool) -> tuple[str, Reply]:
-    """What comes of an exception: a sentence for the model if it is a `ToolError`, else the end of the rollout."""
-    if isinstance(error, ToolError):
-        return "tool_error", _told([str(error)])
-    return "failed", _failed(verdicts.raised(error, tool.doing, "environment_error"))
-
-
-def _told(sentences: list[str]) -> Reply:
-    """The model's mistake, told to the model."""
-    return Reply(strict_json.dumps({"error": sentences}), 422)
-
-
-def _failed(error: Failed) -> Reply:
-    return Reply(strict_json.dumps(error.body()), error.status)
-
-
-def _again(record: sessions.Record, tool: str, arguments: bytes) -> Reply:
-    if record.ran.tool != tool or record.ran.arguments != arguments or record.reply is None:
-        raise Conflict("this X-Call-Id was used for another call of the session")
-    return record.reply

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 from resources_server import verdicts
 from resources_server.environment import Environment
+from resources_server.threads import TookTooLong
 from wire import strict_json
 from wire.errors import Failed, UsageError
 from wire.responses import Response
@@ -44,21 +45,20 @@ class Judges:
         """The verdict, and whether it looked at the accepted calls.
 
         Raises:
-            TimeoutError: It took longer; the process is gone.
+            TookTooLong: It took longer; the process is gone.
             Failed: What the verifier raised, as the failure that it is.
         """
         job = {
             "row": world.task.model_dump(mode="json"),
             "state": world.state(),
-            "calls": [call.model_dump() for call in world._calls],
+            "calls": [call.model_dump() for call in world.accepted_calls()],
             "response": response.model_dump(mode="json"),
         }
-        async with asyncio.timeout(timeout_s), self._process() as process:
-            assert process.stdin is not None and process.stdout is not None
-            process.stdin.write(_message(job))
-            await process.stdin.drain()
-            (length,) = LENGTH.unpack(await process.stdout.readexactly(LENGTH.size))
-            answer = strict_json.loads(await process.stdout.readexactly(length))
+        try:
+            async with asyncio.timeout(timeout_s), self._process() as process:
+                answer = await _asked(process, job)
+        except TimeoutError:
+            raise TookTooLong from None
         if "failed" in answer:
             raise Failed(answer["failed"]["code"], answer["failed"]["message"])
         return Verdict.model_validate(answer["verdict"]), answer["calls_were_read"]
@@ -133,6 +133,14 @@ def _start_message(environment: type[Environment[Any]]) -> dict[str, Any]:
     if module == "__main__" or not hasattr(sys.modules[module], name):
         raise UsageError(f"environment {name}: verify in a process needs a class at the top of an importable module")
     return {"module": module, "class": name, "options": environment.options.model_dump(mode="json")}
+
+
+async def _asked(process: asyncio.subprocess.Process, job: dict[str, Any]) -> Any:
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(_message(job))
+    await process.stdin.drain()
+    (length,) = LENGTH.unpack(await process.stdout.readexactly(LENGTH.size))
+    return strict_json.loads(await process.stdout.readexactly(length))
 
 
 def _message(value: Any) -> bytes:

@@ -81,7 +81,9 @@ class Mcp:
             raise RpcError(INVALID_PARAMS, f"there is no tool {name!r}")
         sent = strict_json.dumps({} if arguments is None else arguments)
         try:
-            reply = await self._host.call(tool, self._session(request), sent, None, request.headers.get(b"x-budget-s"))
+            reply = await self._host.calls.call(
+                tool, self._session(request), sent, None, request.headers.get(b"x-budget-s")
+            )
         except TriviumError as error:
             raise RpcError(INTERNAL_ERROR, str(error)) from error
         return _content(reply)

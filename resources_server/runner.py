@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from resources_server.threads import Threads
+from resources_server.threads import Threads, TookTooLong
 from resources_server.watch import BLOCKED_S, Watch
 
 
@@ -33,7 +33,7 @@ class Runner:
             timeout_s: Seconds; not enforced on what runs in place.
 
         Raises:
-            TimeoutError: It took longer. An async method was cancelled; a thread still runs.
+            TookTooLong: It took longer. An async method was cancelled; a thread still runs.
         """
         if inspect.iscoroutinefunction(method):
             return await self._awaited(name, timeout_s, method(*args, **kwargs))
@@ -57,5 +57,11 @@ class Runner:
         return await self._awaited(name, timeout_s, result) if inspect.iscoroutine(result) else result
 
     async def _awaited(self, name: str, timeout_s: float, coroutine: Any) -> Any:
-        async with asyncio.timeout(timeout_s):
-            return await self._watch.through(name, coroutine)
+        limit = asyncio.timeout(timeout_s)
+        try:
+            async with limit:
+                return await self._watch.through(name, coroutine)
+        except TimeoutError:
+            if limit.expired():
+                raise TookTooLong from None
+            raise  # the author's own

@@ -14,29 +14,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    Float,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    Row,
-    String,
-    Table,
-    and_,
-    delete,
-    event,
-    func,
-    insert,
-    or_,
-    select,
-    update,
-)
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy import Row, and_, delete, func, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from resources_server.database import CALLS, METADATA, SESSIONS, engine_for, with_driver
 from resources_server.environment import Environment
 from resources_server.sessions import CloseWorld, Ran, Record, Reply, Seeded, Session, never_seeded
 from resources_server.turns import Turns
@@ -50,47 +32,6 @@ LONGEST_LOOK_S = 0.2
 TIDY_S = 5.0  # between two looks for what has expired, and for how much there is
 TOMBSTONE_S = 7 * 24 * 3600.0  # an ended session's id stays used up for so long
 EXPIRE_AT_ONCE = 500  # sessions per look
-SQLITE_BUSY_MS = 30_000  # wait for another process's write rather than fail with "database is locked"
-DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
-
-_metadata = MetaData()
-
-SESSIONS = Table(
-    "trivium_sessions",
-    _metadata,
-    Column("environment", String(200), primary_key=True),
-    Column("id", String(256), primary_key=True),
-    Column("row_digest", LargeBinary, nullable=False),
-    Column("row", LargeBinary, nullable=False),
-    Column("state", LargeBinary, nullable=False),
-    Column("offered", LargeBinary, nullable=False),
-    Column("seed_reply", LargeBinary, nullable=False),
-    Column("verdict", LargeBinary),
-    Column("broken", String(500)),
-    Column("ended", String(200)),  # how; NULL while it is open
-    Column("last_used", Float, nullable=False),  # seconds since the epoch
-    Column("size", Integer, nullable=False),
-    Column("calls", Integer, nullable=False),
-    Column("holder", String(200)),  # machine/process/start of who is using it
-    Column("held_until", Float),
-    Index("trivium_sessions_open", "environment", "ended", "last_used"),
-    Index("trivium_sessions_held", "holder"),
-)
-CALLS = Table(
-    "trivium_calls",
-    _metadata,
-    Column("environment", String(200), primary_key=True),
-    Column("session_id", String(256), primary_key=True),
-    Column("number", Integer, primary_key=True),  # 0, 1, 2, …
-    Column("call_id", String(256)),
-    Column("tool", String(64), nullable=False),
-    Column("arguments", LargeBinary, nullable=False),
-    Column("status", String(20), nullable=False),
-    Column("reply_status", Integer),
-    Column("reply_type", String(100)),
-    Column("reply", LargeBinary),
-    Index("trivium_calls_by_id", "environment", "session_id", "call_id"),
-)
 
 
 class SqlSessions:
@@ -119,14 +60,14 @@ class SqlSessions:
         max_sessions: int = 20_000,
         max_bytes: int = 4 << 30,
     ) -> None:
-        self._url = _with_driver(url)
+        self._url = with_driver(url)
         self._name = name
         self._environment = environment
         self._ttl_s = ttl_s
         self._max = max_sessions
         self._max_bytes = max_bytes
         self._me = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
-        self._engine: AsyncEngine = _engine(self._url)
+        self._engine: AsyncEngine = engine_for(self._url)
         self._mine = and_(SESSIONS.c.environment == name, SESSIONS.c.ended.is_(None))
         self._turns: dict[str, tuple[Turns, list[None]]] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -137,7 +78,7 @@ class SqlSessions:
         self._close_world = close_world
         try:
             async with self._engine.begin() as connection:
-                await connection.run_sync(_metadata.create_all)
+                await connection.run_sync(METADATA.create_all)
         except IntegrityError:  # another replica made the tables at the same moment
             pass
         except (SQLAlchemyError, OSError) as error:
@@ -424,46 +365,6 @@ class SqlSessions:
         count = select(func.count(), func.coalesce(func.sum(SESSIONS.c.size), 0)).where(self._mine)
         async with self._engine.connect() as connection:
             self._open, self._bytes = map(int, (await connection.execute(count)).one())
-
-
-def _with_driver(url: str) -> URL:
-    try:
-        parsed = make_url(url)
-    except ArgumentError:
-        raise UsageError(
-            "resources_server.sessions.url is no database URL: write memory, sqlite:///sessions.db or "
-            "postgresql://user:password@host/name",
-            param="resources_server.sessions.url",
-        ) from None
-    backend = parsed.get_backend_name()
-    if backend not in DRIVERS:
-        raise UsageError(
-            f"resources_server.sessions.url: no driver for {backend!r} (have: memory, sqlite, postgresql)",
-            param="resources_server.sessions.url",
-        )
-    return parsed.set(drivername=DRIVERS[backend])
-
-
-def _engine(url: URL) -> AsyncEngine:
-    try:
-        if url.get_backend_name() != "sqlite":
-            return create_async_engine(url, pool_size=10, max_overflow=10, pool_pre_ping=True)
-        engine = create_async_engine(url, pool_size=1, max_overflow=0)  # SQLite has one writer: queue for it here
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"resources_server.sessions.url needs the package {error.name!r}: pip install trivium[postgres]",
-            param="resources_server.sessions.url",
-        ) from error
-    event.listen(engine.sync_engine, "connect", _for_sharing)
-    return engine
-
-
-def _for_sharing(connection: Any, record: Any) -> None:
-    """Readers beside a writer, and writers that wait for each other."""
-    cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", f"busy_timeout={SQLITE_BUSY_MS}"):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
 
 
 def _is_dead(holder: str) -> bool:

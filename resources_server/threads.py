@@ -22,6 +22,10 @@ class _Job:
     given_up: bool = False
 
 
+class TookTooLong(Exception):
+    """Our time-out has run out; a TimeoutError would be the author's own."""
+
+
 class Threads:
     """A pool for one event loop.
 
@@ -46,7 +50,7 @@ class Threads:
         """What `call()` returns, from a thread.
 
         Raises:
-            TimeoutError: It took longer; it still runs, and may still change what it was given.
+            TookTooLong: It took longer; it still runs, and may still change what it was given.
             Overloaded: Too many calls are stuck.
         """
         loop = self._loop = asyncio.get_running_loop()
@@ -76,7 +80,7 @@ class Threads:
         if not job.answer.done():
             job.given_up = True
             self.stuck += 1
-            job.answer.set_exception(TimeoutError())
+            job.answer.set_exception(TookTooLong())
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:

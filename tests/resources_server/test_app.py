@@ -68,6 +68,16 @@ class Odd(Environment[Task]):
         raise KeyError("answer")
 
     @tool
+    def late(self) -> str:
+        """Raise a time-out of its own."""
+        raise TimeoutError("the shop did not answer")
+
+    @tool
+    async def later(self) -> str:
+        """Raise one, async."""
+        raise TimeoutError("the shop did not answer")
+
+    @tool
     def refuse(self) -> str:
         """Refuse."""
         raise ToolError("no")
@@ -145,7 +155,8 @@ async def test_an_exception_of_the_world_is_its_own_kind(serve: Serve) -> None:
         failed = await world.post("/fail")
         assert failed.status == 500 and failed.json["error"]["code"] == "environment_error"
         assert failed.json["error"]["message"] == "tool fail raised KeyError: 'answer'"
-        assert (await world.post("/thing")).json["error"]["code"] == "environment_error"
+        for name in ("thing", "late", "later"):
+            assert (await world.post(f"/{name}")).json["error"]["code"] == "environment_error"
         assert (await world.get("/health")).status == 200
 
 

@@ -9,7 +9,7 @@ from itsdangerous import Signer
 
 from resources_server import AcceptedCall, Environment, Response, Task, ToolError, tool
 from resources_server.environments.counter import Counter
-from resources_server.sessions import MemorySessions
+from resources_server.memory_sessions import MemorySessions
 from tests.resources_server.conftest import Answer, Serve, World
 
 ROW = {"initial_count": 0, "expected_count": 5}
@@ -346,7 +346,7 @@ async def test_replies_are_remembered_within_bounds(serve: Serve) -> None:
 
 async def test_tombstones_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest are forgotten first."""
-    monkeypatch.setattr("resources_server.sessions.MAX_TOMBSTONES", 3)
+    monkeypatch.setattr("resources_server.memory_sessions.MAX_TOMBSTONES", 3)
     store = MemorySessions()
     for number in range(10):
         await store.close(f"s{number}")

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from resources_server.threads import Threads
+from resources_server.threads import Threads, TookTooLong
 from wire.errors import Overloaded
 
 
@@ -50,7 +50,7 @@ async def test_a_stuck_thread_is_replaced_and_comes_back() -> None:
     """A call past its time-out gives its caller back; others go on; too many are refused."""
     threads, release = Threads(2), threading.Event()
     for _ in range(2):
-        with pytest.raises(TimeoutError):
+        with pytest.raises(TookTooLong):
             await threads.run(release.wait, 0.05)
     assert threads.stuck == 2
     with pytest.raises(Overloaded, match="2 calls are stuck"):
