@@ -56,22 +56,22 @@ class Namespaces(Sandbox):
         finally:
             theirs.close()
         streams = await asyncio.open_connection(sock=ours)
-        pid = await self._ready(streams)
+        pid, handle = await self._ready(streams)
         session: Session
 
         async def end() -> None:
             self._open_sessions.discard(session)
             self._places.release()
             with suppress(ProcessLookupError, OSError):
-                signal.pidfd_send_signal(pid, signal.SIGKILL)  # it ends by itself, unless it is stuck
-            os.close(pid)
+                signal.pidfd_send_signal(handle, signal.SIGKILL)  # it ends by itself, unless it is stuck
+            os.close(handle)
 
-        session = Session(streams, limits, str(self._python), self._turns, end)
+        session = Session(streams, limits, str(self._python), self._turns, end, pid)
         self._open_sessions.add(session)
         return session
 
-    async def _ready(self, streams: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> int:
-        """A pidfd of the new sandbox's init, once it says that the walls stand."""
+    async def _ready(self, streams: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> tuple[int, int]:
+        """Process id and pidfd of the new sandbox's init, once it says that the walls stand."""
         told: dict[str, Any] = {}
         try:
             async with asyncio.timeout(OPEN_S):
@@ -79,7 +79,7 @@ class Namespaces(Sandbox):
                     told |= (await receive(streams[0]))[0]
                     if "error" in told:
                         raise SandboxUnavailable(f"sandbox namespaces: {told['error']}")
-            return os.pidfd_open(told["pid"])
+            return told["pid"], os.pidfd_open(told["pid"])
         except (OSError, EOFError, TimeoutError) as error:
             streams[1].close()
             raise Failed("sandbox_lost", f"the sandbox did not start: {error or type(error).__name__}") from error

@@ -30,8 +30,10 @@ class Session:
         python: str,
         turn: AbstractAsyncContextManager[Any],
         end: Callable[[], Awaitable[None]],
+        pid: int = 0,
     ) -> None:
         self.limits = limits
+        self.pid = pid  # of its init, as this machine counts; 0 where it is not known
         self._reader, self._writer = streams
         self._python = python
         self._turn = turn  # how many commands run at once on this machine
