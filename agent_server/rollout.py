@@ -24,6 +24,7 @@ from wire.rollout import Seeded
 
 CLOSE_S = 5.0  # for a world to be closed, also when no time is left
 WAIT_FOR_CLOSE_S = 0.5  # of it, before the line is given out
+NOTHING_TO_CLOSE = frozenset({404, 405, 410, 422})  # gone already, or a stranger's server that knows no such session
 VERIFY_SHARE = 0.2  # of the budget, kept for the verdict where a world wants one on time-out
 VERIFY_RESERVE_S = 30.0  # the most that is kept
 TIME_KINDS = frozenset({"timeout", "model_timeout", "tool_timeout"})
@@ -220,7 +221,7 @@ async def _close(world: World) -> None:
     except CallError as error:
         log.warning("session was not closed: %s", error)
         return
-    if not reply.ok and reply.status not in (404, 410):
+    if not reply.ok and reply.status not in NOTHING_TO_CLOSE:
         log.warning("session was not closed: %s", reply.quote())
 
 
