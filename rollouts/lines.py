@@ -13,6 +13,7 @@ from wire.errors import KINDS, Failed
 
 Line = dict[str, Any]
 QUOTED_CHARACTERS = 200  # of an answer, in a message
+GATEWAY = frozenset({502, 504})  # statuses of whoever stands between us and an agent server that is not there
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +105,12 @@ def retryable(line: Line) -> bool:
 
 def _object(reply: Reply) -> Line:
     if reply.status != 200:
-        raise Failed("agent_error", reply.quote())
+        raise Failed("agent_lost" if reply.status in GATEWAY else "agent_error", reply.quote())
     try:
         line = strict_json.loads(reply.body)
     except strict_json.JSONError as error:
         shown = reply.body[:QUOTED_CHARACTERS].decode(errors="replace")
-        kind = "unserialisable" if reply.body.lstrip().startswith(b"{") else "agent_error"
+        kind = "unserialisable" if reply.body.lstrip().startswith(b"{") else "agent_lost"  # else somebody else's page
         raise Failed(kind, f"{reply.server} answered /run with no strict JSON ({error}): {shown}") from error
     if not isinstance(line, dict):
         raise Failed("agent_error", f"{reply.server} answered /run with a {type(line).__name__}, not an object")

@@ -14,7 +14,7 @@ class ScriptedAgent:
     """Answers `/run` as the row's `does` says; a list means one word per attempt, the last one again and again.
 
     `ok` (reward from the row's `pays`), `slow` (answers when `release` is set), `hang`, `busy` (503, then ok), `html`, `nan`, `text`
-    (reward "1"), `400`, `cut` (the connection breaks), or a failure kind.
+    (reward "1"), `400`, `502`, `cut` (the connection breaks), or a failure kind.
     """
 
     def __init__(self) -> None:
@@ -94,6 +94,8 @@ class ScriptedAgent:
             await _answer(send, 200, b"<html>")
         elif word == "400":
             await _answer(send, 400, b'{"error": {"message": "no such field"}}')
+        elif word == "502":
+            await _answer(send, 502, b"bad gateway")
         elif word == "cut":
             await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"100")]})
             await send({"type": "http.response.body", "body": b"{", "more_body": False})

@@ -72,7 +72,8 @@ async def test_a_permanent_cause_is_not_tried_again(runs: Runs, agent: ScriptedA
 @pytest.mark.parametrize(
     ("does", "kind", "says"),
     [
-        ("html", "agent_error", "<html>"),
+        ("html", "agent_lost", "<html>"),
+        ("502", "agent_lost", "bad gateway"),
         ("nan", "unserialisable", "no strict JSON"),
         ("text", "invalid_reward", "'1'"),
         ("400", "agent_error", "no such field"),
