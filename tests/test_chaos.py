@@ -73,7 +73,7 @@ class Chaos:
         ended = asyncio.create_task(process.wait())
         await asyncio.wait({begun, ended}, return_when=asyncio.FIRST_COMPLETED)
         begun.cancel()
-        await asyncio.wait({ended}, timeout=self.chance.uniform(0, 0.05))
+        await asyncio.wait({ended}, timeout=self.chance.uniform(0, 0.15))
         if process.returncode is None:
             process.kill()
         return await ended != 0
