@@ -29,14 +29,15 @@ QUIET = (6, 5)  # of them with a false condition, in turn: about 15 % of all row
 TRIES = 3000  # draws for one row; then the template is at fault
 VALIDATION_EVERY = 5  # each fifth template is for validation, with all of its rows
 EXAMPLE_IDS = (
-    "delete_email_by_id-0",  # the easiest first: one call, one toolkit, everything in the question
+    "delete_email_by_id-1",  # the easiest first: one call, one tool, everything in the question
     "delete_event_by_id-0",
+    "set_due_date_by_id-0",
+    "delete_email_by_id-4",
+    "send_to_address-1",
     "move_task_by_id-1",
     "set_status_by_id-3",
-    "send_to_address-1",
-    "set_due_date_by_id-0",
-    "reply_to_latest-0",
     "create_meeting-0",
+    "reply_to_latest-0",
     "plot_since-0",
     "set_status-0",
     "lose_if_silent-0",  # wants no change

@@ -26,7 +26,7 @@ class Analytics(Records):
         """List all visits of one visitor.
 
         Args:
-            visitor_id: Id of the visitor, 4 digits.
+            visitor_id: Id of the visitor.
         """
         visits = self._company.visits.by_visitor
         key = visitor_id.strip()

@@ -27,7 +27,7 @@ class Calendar(Records):
         """Read one field of an event.
 
         Args:
-            event_id: Id of the event, 8 digits.
+            event_id: Id of the event.
             field: The field to read; the duration is in minutes.
         """
         return self._cell(event_id, field)
@@ -77,7 +77,7 @@ class Calendar(Records):
         """Take an event out of the calendar.
 
         Args:
-            event_id: Id of the event, 8 digits.
+            event_id: Id of the event.
         """
         return f"Event {self._delete(event_id)} was deleted."
 
@@ -86,7 +86,7 @@ class Calendar(Records):
         """Change one field of an event.
 
         Args:
-            event_id: Id of the event, 8 digits.
+            event_id: Id of the event.
             field: The field to change.
             new_value: Its new value; times as YYYY-MM-DD HH:MM:SS, durations in minutes.
         """

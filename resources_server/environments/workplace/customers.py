@@ -131,7 +131,7 @@ class Customers(Records):
         """Delete a customer.
 
         Args:
-            customer_id: Id of the customer, 8 digits.
+            customer_id: Id of the customer.
         """
         return f"Customer {self._delete(customer_id)} was deleted."
 
@@ -140,7 +140,7 @@ class Customers(Records):
         """Change one field of a customer.
 
         Args:
-            customer_id: Id of the customer, 8 digits.
+            customer_id: Id of the customer.
             field: The field to change.
             new_value: Its new value; dates as YYYY-MM-DD.
         """

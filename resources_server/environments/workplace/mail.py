@@ -21,7 +21,7 @@ class Mail(Records):
         """Read one field of an e-mail.
 
         Args:
-            email_id: Id of the e-mail, 8 digits.
+            email_id: Id of the e-mail.
             field: The field to read.
         """
         return self._cell(email_id, field)
@@ -64,7 +64,7 @@ class Mail(Records):
         """Delete an e-mail.
 
         Args:
-            email_id: Id of the e-mail, 8 digits.
+            email_id: Id of the e-mail.
         """
         return f"E-mail {self._delete(email_id)} was deleted."
 
@@ -73,7 +73,7 @@ class Mail(Records):
         """Send an e-mail on to somebody else.
 
         Args:
-            email_id: Id of the e-mail, 8 digits.
+            email_id: Id of the e-mail.
             recipient: E-mail address.
         """
         row = self._row(email_id)
@@ -85,7 +85,7 @@ class Mail(Records):
         """Answer an e-mail.
 
         Args:
-            email_id: Id of the e-mail to answer, 8 digits.
+            email_id: Id of the e-mail to answer.
             body: Text of the answer.
         """
         row = self._row(email_id)

@@ -35,7 +35,7 @@ class Projects(Records):
         """Read one field of a task.
 
         Args:
-            task_id: Id of the task, 8 digits.
+            task_id: Id of the task.
             field: The field to read.
         """
         return self._cell(task_id, field)
@@ -99,7 +99,7 @@ class Projects(Records):
         """Delete a task.
 
         Args:
-            task_id: Id of the task, 8 digits.
+            task_id: Id of the task.
         """
         return f"Task {self._delete(task_id)} was deleted."
 
@@ -108,7 +108,7 @@ class Projects(Records):
         """Change one field of a task.
 
         Args:
-            task_id: Id of the task, 8 digits.
+            task_id: Id of the task.
             field: The field to change.
             new_value: Its new value; dates as YYYY-MM-DD.
         """
