@@ -9,8 +9,12 @@ import pytest
 from agent_server.agents.harness import Harness, replay
 from agent_server.episode import Transcript
 from agent_server.settings import AgentServerSettings
-from tests.agent_server.stage import Answer, Model, Sent, call, stage, text
+from tests.agent_server import stage as stages
+from tests.agent_server.stage import Answer, Model, Sent, call, text
+from tests.stack import run, stack
 from wire.errors import UsageError
+from wire.testing import serving
+from wire.testing.upstream import MSG, TC, Upstream
 
 PROGRAM = """
 import json, os, sys, urllib.request
@@ -67,7 +71,7 @@ def python(code: str, **more: Any) -> dict[str, Any]:
 async def test_a_program_plays_and_its_record_is_the_episode() -> None:
     """Its tool call changed the world; items, usage and times come from the record."""
     model = Recording(turns=[[call("increment", '{"by": 4}')], [text("four")]])
-    async with stage(model=model, agent=Harness, options=python(PROGRAM)) as on:
+    async with stages.stage(model=model, agent=Harness, options=python(PROGRAM)) as on:
         line = await on.run(headers={"X-Session-Id": "s1"})
         asked, later = "/rollouts/s1/v1/responses", ["/rollouts/s1/close", "/rollouts/s1"]
         assert [each.path for each in on.model.sent] == [asked, asked, *later]
@@ -81,7 +85,7 @@ async def test_a_program_plays_and_its_record_is_the_episode() -> None:
 async def test_a_program_that_ends_badly_is_an_agent_error() -> None:
     """The failure has the end of what it printed."""
     options = python("import sys; sys.exit('no such model')")
-    async with stage(model=Recording(), agent=Harness, options=options) as on:
+    async with stages.stage(model=Recording(), agent=Harness, options=options) as on:
         line = await on.run()
     assert line["failure"]["kind"] == "agent_error"
     assert "no such model" in line["failure"]["message"]
@@ -90,7 +94,7 @@ async def test_a_program_that_ends_badly_is_an_agent_error() -> None:
 async def test_a_program_that_does_not_end_is_killed_with_its_children(tmp_path: Path) -> None:
     """`timeout`; the child that it left behind in its group is gone too."""
     code = f"import os, time; pid = os.fork(); open({str(tmp_path / 'pid')!r}, 'a').write(f'{{os.getpid()}} '); time.sleep(600)"
-    async with stage(model=Recording(), agent=Harness, options=python(code, timeout_s=1.0)) as on:
+    async with stages.stage(model=Recording(), agent=Harness, options=python(code, timeout_s=1.0)) as on:
         line = await on.run()
     assert line["failure"]["kind"] == "timeout"
     pids = (tmp_path / "pid").read_text().split()
@@ -104,7 +108,7 @@ async def test_a_program_sees_nothing_of_our_environment(monkeypatch: pytest.Mon
     monkeypatch.setenv("MY_FLAG", "yes")
     code = "import os, sys; sys.exit(' '.join(sorted(os.environ)) + os.environ['MY_FLAG'])"
     options = python(code, pass_env=["MY_FLAG"], env={"ADDED": "1"})
-    async with stage(model=Recording(), agent=Harness, options=options) as on:
+    async with stages.stage(model=Recording(), agent=Harness, options=options) as on:
         line = await on.run()
     message = line["failure"]["message"]
     assert "TRIVIUM_TOKEN" not in message
@@ -114,7 +118,7 @@ async def test_a_program_sees_nothing_of_our_environment(monkeypatch: pytest.Mon
 
 async def test_a_program_that_is_not_there_is_an_agent_error() -> None:
     """The message names it."""
-    async with stage(model=Recording(), agent=Harness, options={"command": ["/no/such/program"]}) as on:
+    async with stages.stage(model=Recording(), agent=Harness, options={"command": ["/no/such/program"]}) as on:
         line = await on.run()
     assert "/no/such/program" in line["failure"]["message"]
 
@@ -140,3 +144,48 @@ def test_a_harness_without_a_command_is_refused_at_start() -> None:
     """The message names the option."""
     with pytest.raises(UsageError, match=r"options\.command"):
         Harness(AgentServerSettings())
+
+
+OPENAI_PROGRAM = """
+import json, os, sys, urllib.request
+from openai import OpenAI
+client = OpenAI()
+def world(path, arguments):
+    headers = {"content-type": "application/json", "x-session-id": os.environ["TRIVIUM_SESSION_ID"]}
+    url = os.environ["TRIVIUM_TOOLS_URL"] + path
+    return urllib.request.urlopen(urllib.request.Request(url, arguments.encode(), headers)).read().decode()
+parameters = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
+tools = [{"type": "function", "function": {"name": "increment_counter", "parameters": parameters}}]
+messages = [{"role": "user", "content": sys.argv[1]}]
+while True:
+    message = client.chat.completions.create(model="any", messages=messages, tools=tools).choices[0].message
+    messages.append(message.model_dump(exclude_none=True))
+    if not message.tool_calls:
+        break
+    for each in message.tool_calls:
+        output = world("/" + each.function.name, each.function.arguments)
+        messages.append({"role": "tool", "tool_call_id": each.id, "content": output})
+"""
+
+
+async def test_a_program_with_the_openai_client_plays_through_the_real_servers() -> None:
+    """Chat Completions on its side, a record in items on ours; the call's output follows the call, and nothing is there twice."""
+    answers = [
+        TC(("c1", "increment_counter", '{"count": 1}')),
+        TC(("c2", "increment_counter", '{"count": 2}'), text="And two."),
+        MSG("three"),
+    ]
+    agent = {"agent": "harness", "options": {"command": [sys.executable, "-c", OPENAI_PROGRAM, "{prompt}"]}}
+    row = {"responses_create_params": {"input": "Count to three."}, "initial_count": 0, "expected_count": 3}
+    async with (
+        serving(up=Upstream(answers)) as up,
+        stack(up["up"], resources_server={"environment": "counter"}, agent_server=agent) as urls,
+    ):
+        line = await run(urls, row)
+    assert line["failure"] is None
+    assert (line["outcome"], line["reward"]) == ("completed", 1.0)
+    types = [item["type"] for item in line["response"]["output"]]
+    call_and_output = ["function_call", "function_call_output"]
+    assert types == [*call_and_output, "message", *call_and_output, "message"]
+    assert [len(step["calls"]) for step in line["steps"]] == [1, 1, 0]
+    assert line["response"]["usage"]["output_tokens"] == 16 + 16 + 5
