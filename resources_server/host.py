@@ -154,6 +154,15 @@ class Host:
         await self.store.close(session_id)
         self._metrics.count("sessions_closed")
 
+    async def offered(self, session_id: str) -> frozenset[str]:
+        """Names of the tools that the session may call.
+
+        Raises:
+            Unauthorized, Gone: There is no such session (any more).
+        """
+        async with self.store.use(session_id, reading=True) as session:
+            return session.offered
+
     async def fresh(self, session_id: str) -> bytes:
         """The seed reply of a session in which nothing has happened yet.
 

@@ -61,10 +61,19 @@ class Mcp:
             case "ping":
                 return {}
             case "tools/list":
-                return {"tools": [_listed(tool.definition) for tool in self._host.environment.tools.values()]}
+                return {"tools": await self._list(request)}
             case "tools/call":
                 return await self._call(params, request)
         raise RpcError(NO_METHOD, f"there is no method {method!r} here")
+
+    async def _list(self, request: HotRequest) -> list[dict[str, Any]]:
+        """The session's tools; the environment's, where the client has no session yet."""
+        tools, session_id = self._host.environment.tools, self._session(request)
+        try:
+            offered = await self._host.offered(session_id) if session_id is not None else frozenset(tools)
+        except TriviumError as error:
+            raise RpcError(INTERNAL_ERROR, str(error)) from error
+        return [_listed(tool.definition) for name, tool in tools.items() if name in offered]
 
     def _initialize(self, params: dict[str, Any]) -> dict[str, Any]:
         asked = params.get("protocolVersion")

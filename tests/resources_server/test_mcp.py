@@ -40,6 +40,16 @@ async def test_a_session_over_mcp(serve: Serve) -> None:
         assert "has been verified" in late["error"]["message"]
 
 
+async def test_a_session_is_listed_its_own_tools(serve: Serve) -> None:
+    """Those that its row names; a client without a session sees the environment's."""
+    row = {**ORDER, "responses_create_params": {"input": "x", "tools": [{"type": "function", "name": "reserve"}]}}
+    async with serve(Warehouse) as world:
+        await world.post("/seed_session", row)
+        assert [tool["name"] for tool in (await rpc(world, "tools/list"))["result"]["tools"]] == ["reserve"]
+        assert len((await rpc(world, "tools/list", session=None))["result"]["tools"]) == 2
+        assert "no session" in (await rpc(world, "tools/list", session="other"))["error"]["message"]
+
+
 async def test_the_session_is_bound_to_a_token(serve: Serve) -> None:
     """A client that can only be given a bearer token; without a session nothing is called."""
     async with serve(Warehouse) as world:
