@@ -1,7 +1,8 @@
 """What `previous_response_id` points at: the items, the parameters and the backend's own memory of a conversation so far.
 
 Bounded in number, bytes and age: what goes over a bound is forgotten, the caller is told `previous_response_not_found` and sends all of
-it again. A conversation is a line of steps; continuing from a step that is not the last makes a new one (`fork`), so that retries and
+it again. Those whose last answer called no tool go first, so that a long run of short episodes does not fill memory with finished ones.
+A conversation is a line of steps; continuing from a step that is not the last makes a new one (`fork`), so that retries and
 branches never disturb each other.
 """
 
@@ -16,6 +17,7 @@ from model_interface.tokens import ID_BYTES, Thread
 from wire.errors import PreviousResponseNotFound
 from wire.responses import Item
 
+RESTED = 500  # conversations kept whose last answer called no tool: most of them are over
 STEP_BYTES = 600  # what Python keeps for a step beside its text, about
 EXPANSION = 3  # a JSON text becomes items (dicts) and the backend's serialised messages
 
@@ -75,6 +77,7 @@ class Conversations:
         self._bounds = bounds
         self._steps: dict[str, tuple[Conversation, int]] = {}
         self._used: OrderedDict[int, Conversation] = OrderedDict()
+        self._rested: OrderedDict[int, Conversation] = OrderedDict()  # those of them that are likely to be over
         self.bytes = 0
         self.forgotten = 0
         """Conversations dropped so far because of a bound."""
@@ -130,6 +133,9 @@ class Conversations:
         self.bytes += grown
         conversation.size += grown
         self._steps[response_id] = (conversation, len(conversation.steps) - 1)
+        self._rested.pop(id(conversation), None)
+        if not any(item.get("type") == "function_call" for item in output):
+            self._rested[id(conversation)] = conversation
         self._bound(conversation)
 
     def abandon(self, conversation: Conversation) -> None:
@@ -138,6 +144,8 @@ class Conversations:
         conversation.memory = None
 
     def _bound(self, newest: Conversation) -> None:
+        while len(self._rested) > RESTED:
+            self._forget(next(iter(self._rested.values())))
         while len(self._used) > self._bounds.max or self.bytes > self._bounds.max_bytes:
             oldest = next(iter(self._used.values()))
             self._forget(oldest)
@@ -154,6 +162,7 @@ class Conversations:
 
     def _forget(self, conversation: Conversation) -> None:
         del self._used[id(conversation)]
+        self._rested.pop(id(conversation), None)
         self.bytes -= conversation.size
         self.forgotten += 1
         for step in conversation.steps:
