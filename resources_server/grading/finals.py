@@ -10,13 +10,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>|^.*?</think(?:ing)?>", re.S | re.I)
+MOST_CHARS = 100_000  # from the end: a final answer stands there, and a flood costs no more than this
+THOUGHT = re.compile(r"</think(?:ing)?>", re.I)
 FENCE = re.compile(r"^```[\w+-]*\n(.*?)\n?```$", re.S)
-TAGGED = re.compile(r"<answer>(.*?)</answer>", re.S | re.I)
+TAG = re.compile(r"<(/?)answer>", re.I)
+BRACES = re.compile(r"\\(?:boxed|fbox)\s*\{|\\.|[{}]", re.S)
 HASHED = re.compile(r"^[ \t]*####[ \t]*(\S.*?)[ \t]*$", re.M)
 SAID = re.compile(
     r"\b(?:final\s+answer(?:\*\*|__)?[ \t]*\n|answers?(?:\*\*|__)?[ \t]*(?:\bis\b|\bare\b|=|:|\uff1a))"
-    r"[ \t]*(?:\*\*|__)?[ \t]*:?\s*(?P<said>\S.*)",
+    r"[ \t]*(?:\*\*|__)?[ \t]*:?\s*(?=\S)",
     re.I,
 )
 SENTENCE_END = re.compile(
@@ -38,8 +40,9 @@ class Final:
 
 
 def final(text: str) -> Final:
-    """The last marked answer, or the whole text (reasoning between think tags removed) when nothing is marked."""
-    text = THINKING.sub("", text).strip()
+    """The last marked answer, or the whole text when nothing is marked; what stands before the end of a think tag is
+    reasoning and does not count."""
+    text = _spoken(text)
     for marks in (_tagged(text), _boxed(text), _hashed(text), _said(text)):
         if marks:
             return _last(text, marks)
@@ -49,7 +52,7 @@ def final(text: str) -> Final:
 
 def boxed(text: str) -> str | None:
     r"""What stands in the last complete `\boxed{…}` or `\fbox{…}`, braces balanced; None when there is none."""
-    marks = _boxed(text)
+    marks = _boxed(text[-MOST_CHARS:])
     return marks[-1].text if marks else None
 
 
@@ -76,8 +79,22 @@ class Mark:
     text: str
 
 
+def _spoken(text: str) -> str:
+    text = text[-MOST_CHARS:]
+    ends = [match.end() for match in THOUGHT.finditer(text)]
+    return text[ends[-1] :].strip() if ends else text.strip()
+
+
 def _tagged(text: str) -> list[Mark]:
-    return [Mark(m.start(), m.end(), m.group(1)) for m in TAGGED.finditer(text)]
+    """From the nearest opening tag to each closing one."""
+    marks, opened = [], None
+    for tag in TAG.finditer(text):
+        if not tag[1]:
+            opened = tag
+        elif opened is not None:
+            marks.append(Mark(opened.start(), tag.end(), text[opened.end() : tag.start()]))
+            opened = None
+    return marks
 
 
 def _hashed(text: str) -> list[Mark]:
@@ -85,41 +102,34 @@ def _hashed(text: str) -> list[Mark]:
 
 
 def _boxed(text: str) -> list[Mark]:
-    marks = []
-    for opening in re.finditer(r"\\(?:boxed|fbox)\s*\{", text):
-        end = _closing(text, opening.end())
-        if end is not None:
-            marks.append(Mark(opening.start(), end + 1, text[opening.end() : end]))
-    return marks
-
-
-def _closing(text: str, start: int) -> int | None:
-    """Where the brace opened before `start` is closed; an escaped brace does not count."""
-    depth, index = 1, start
-    while index < len(text):
-        if text[index] == "\\":
-            index += 1
-        elif text[index] in "{}":
-            depth += 1 if text[index] == "{" else -1
-            if depth == 0:
-                return index
-        index += 1
-    return None
+    """Complete boxes in the order in which they open; an escaped brace does not count."""
+    marks: list[Mark] = []
+    opened: list[re.Match[str]] = []
+    for brace in BRACES.finditer(text):
+        if brace[0][-1] == "{" and brace[0] != "\\{":
+            opened.append(brace)
+        elif brace[0] == "}" and opened:
+            start = opened.pop()
+            if len(start[0]) > 1:
+                marks.append(Mark(start.start(), brace.end(), text[start.end() : brace.start()]))
+    return sorted(marks, key=lambda mark: mark.start)
 
 
 def _said(text: str) -> list[Mark]:
     """`Answer: …` to the end of its sentence; a second mark on the same line is a mark of its own."""
-    marks, start = [], 0
-    while (found := SAID.search(text, start)) is not None:
-        following = SAID.search(text, found.start("said"), found.end("said"))
-        stop = following.start() if following else found.end("said")
-        said = SENTENCE_END.split(text[found.start("said") : stop], maxsplit=1)[0]
-        end = found.start("said") + len(said)
+    found = list(SAID.finditer(text))
+    starts = [match.start() for match in found[1:]] + [len(text)]
+    marks = []
+    for match, following in zip(found, starts, strict=False):
+        line = text.find("\n", match.end(), following)
+        said = text[match.end() : following if line < 0 else line]
+        if sentence := SENTENCE_END.search(said):
+            said = said[: sentence.start()]
+        end = match.end() + len(said)
         said = (
             said.rstrip().removesuffix("**") if said.count("**") % 2 else said
         )  # `Answer: **Paris**`, opened before it
-        marks.append(Mark(found.start(), end, said))
-        start = stop
+        marks.append(Mark(match.start(), end, said))
     return marks
 
 

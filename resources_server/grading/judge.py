@@ -7,6 +7,7 @@ reached, refuses or talks nonsense raises `JudgeUnavailable` (failure kind `judg
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
 from collections import Counter
@@ -58,7 +59,8 @@ class Judge:
         if not answer.strip():
             return Grade(min(self.labels.values()), "an empty answer is not shown to the judge")
         texts = {"question": question, "reference": reference, "answer": answer}
-        votes = [await self._vote(texts, self.instruction, list(self.labels)) for _ in range(self.votes)]
+        asked = (self._vote(texts, self.instruction, list(self.labels)) for _ in range(self.votes))
+        votes = await asyncio.gather(*asked)
         label = _majority([vote for vote, _ in votes], self.labels)
         reason = next(why for vote, why in votes if vote == label)
         return Grade(self.labels[label], f"{label}: {reason}", {"votes": dict(Counter(vote for vote, _ in votes))})
@@ -68,8 +70,9 @@ class Judge:
         preference for a place cancels out; opinions that change with the order are a tie."""
         if first.strip() == second.strip():
             return Grade(0.5, "the answers are the same")
-        there = await self._preferred(question, first, second, reference)
-        back = await self._preferred(question, second, first, reference)
+        there, back = await asyncio.gather(
+            self._preferred(question, first, second, reference), self._preferred(question, second, first, reference)
+        )
         score = (there + 1.0 - back) / 2
         reason = "both orders agree" if there == 1.0 - back else "the orders disagree"
         return Grade(score, reason, {"first_order": there, "second_order": 1.0 - back})
@@ -77,7 +80,9 @@ class Judge:
     async def _preferred(self, question: str, one: str, other: str, reference: str | None) -> float:
         texts = {"question": question, "reference": reference, "answer 1": one, "answer 2": other}
         worth = {"answer 1": 1.0, "answer 2": 0.0, "tie": 0.5}
-        votes = [await self._vote(texts, "Which answer is better?", list(worth)) for _ in range(self.votes)]
+        votes = await asyncio.gather(
+            *(self._vote(texts, "Which answer is better?", list(worth)) for _ in range(self.votes))
+        )
         return sum(worth[vote] for vote, _ in votes) / len(votes)
 
     async def _vote(self, texts: Mapping[str, str | None], instruction: str, labels: Sequence[str]) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from resources_server.sandbox.limits import Limits, Result
 from resources_server.sandbox.session import Session
 from wire.errors import Failed, TriviumError
 
-SESSIONS = 256  # open at once, by default; each is one small process and what its files take
+SESSIONS = 1024  # open at once, by default; each takes about 2 MB and what its files take
 
 
 class SandboxUnavailable(TriviumError):

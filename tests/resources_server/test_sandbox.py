@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from resources_server.sandbox import Limits, Sandbox, SandboxUnavailable, open_sandbox, provider
+from resources_server.sandbox import Deferred, Limits, Sandbox, SandboxUnavailable, open_sandbox, provider
 from resources_server.sandbox.container import Containers
 from wire.errors import Failed, UsageError
 
@@ -253,6 +253,24 @@ async def test_a_start_takes_less_than_100_ms(sandbox: Sandbox) -> None:
         await sandbox.run("pass")
         times.append(time.monotonic() - start)
     assert min(times) < 0.1
+
+
+async def test_a_deferred_sandbox_opens_when_it_is_used(sandbox: Sandbox) -> None:
+    """Made where there is no event loop yet; then it is a sandbox like any other."""
+    async with Deferred("namespaces", limits=SMALL) as deferred:
+        assert (await deferred.run("print(1)")).stdout == b"1\n"
+        async with await deferred.session() as session:
+            assert session.limits == SMALL
+
+
+async def test_more_files_than_the_limit_are_said_to_be(sandbox: Sandbox) -> None:
+    """And a disk that is full is the program's own error."""
+    small = Limits(cpu_s=2, wall_s=8, disk_bytes=2**20)
+    async with await sandbox.session(small) as session:
+        result = await session.run("open('a', 'wb').write(bytes(2**21))")
+        assert b"No space left" in result.stderr
+        with pytest.raises(OSError, match="No space left"):
+            await session.write({"b": bytes(2**21)})
 
 
 async def test_without_walls_code_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
