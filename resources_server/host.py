@@ -129,7 +129,10 @@ class Host:
                 if session.broken is not None:
                     raise Failed("session_lost", session.broken)
                 session.world._history = functools.partial(self.calls.accepted, tuple(session.ran))
-                session.verdict = await self._judge(session.world, response, deadline)
+                try:
+                    session.verdict = await self._judge(session.world, response, deadline)
+                except Failed as error:
+                    raise verdicts.NotJudgedError(error, session.world) from error
             return session.verdict
 
     async def solution(self, session_id: str | None) -> list[Call] | str:

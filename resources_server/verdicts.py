@@ -13,6 +13,23 @@ from wire.rollout import Verdict
 MAX_TEXT = 500  # characters of an exception's text in a message
 
 
+class NotJudgedError(Failed):
+    """A verifier failed. Its answer also has the world as it stands, so that the line can be judged again without a server."""
+
+    def __init__(self, failed: Failed, world: Environment[Any]) -> None:
+        super().__init__(failed.kind, str(failed), status=failed.status)
+        self._world = world
+
+    def body(self) -> dict[str, Any]:
+        """The error, and `state` and `accepted_calls` beside it where they have a JSON form; the next verifier may look at both."""
+        try:
+            left = _left(self._world) | {"accepted_calls": [call.model_dump() for call in self._world.calls]}
+            strict_json.dumps(left)
+        except (strict_json.JSONError, ValueError):
+            return super().body()
+        return super().body() | left
+
+
 def members(world: Environment[Any], found: Any) -> bytes:
     """`"reward":…,"metrics":…,"state":…`: what a verdict adds to its row, as JSON text without the braces.
 
@@ -26,13 +43,18 @@ def members(world: Environment[Any], found: Any) -> bytes:
     if verdict.reason is not None:
         added["reason"] = verdict.reason
     try:
-        added["state"] = world.state()
-        if world.calls_were_read:
-            added["accepted_calls"] = [call.model_dump() for call in world.calls]
-        return strict_json.dumps(added)[1:-1]
+        return strict_json.dumps(added | _left(world))[1:-1]
     except (strict_json.JSONError, ValueError) as error:
         name = type(world).__name__
         raise Failed("unserialisable", f"the state of {name} cannot be written as JSON: {error}") from None
+
+
+def _left(world: Environment[Any]) -> dict[str, Any]:
+    """What judging again needs: the state, and the calls where the verifier looked at them."""
+    left: dict[str, Any] = {"state": world.state()}
+    if world.calls_were_read:
+        left["accepted_calls"] = [call.model_dump() for call in world.calls]
+    return left
 
 
 def checked(found: Any) -> Verdict:

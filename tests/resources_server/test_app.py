@@ -196,6 +196,8 @@ async def test_a_verdict_that_is_none_is_a_failure(serve: Serve, answer: str, co
         reply = await world.post("/verify", said(answer))
         assert reply.status >= 500 and reply.json["error"]["code"] == code
         assert message in reply.json["error"]["message"] and "reward" not in reply.json
+        assert isinstance(reply.json["state"], dict)  # so that the line can be judged again when the verifier is mended
+        assert reply.json["accepted_calls"] == []
 
 
 async def test_a_whole_number_is_a_reward(serve: Serve) -> None:
