@@ -65,11 +65,14 @@ class Journal:
         """
         torn = 0
         for path in (self.groups, self.failures, self.output):
-            if fresh or path is self.groups:
-                path.unlink(missing_ok=True) if path is not self.output else os.truncate(path, 0)
-            else:
-                torn += jsonl.mend_tail(path)
-            self._open[path] = _Lines(path)
+            try:
+                if fresh or path is self.groups:
+                    _clear(path)
+                else:
+                    torn += jsonl.mend_tail(path)
+                self._open[path] = _Lines(path)
+            except OSError as error:
+                raise UsageError(f"cannot write {path}: {error.strerror}") from error
         return torn
 
     def rollout(self, line: bytes) -> None:
@@ -113,6 +116,11 @@ class _Lines:
 
     def close(self) -> None:
         self._appender.close()
+
+
+def _clear(path: Path) -> None:
+    if path.exists():
+        os.truncate(path, 0)
 
 
 def _lock(output: Path) -> int:

@@ -1,7 +1,9 @@
 """What a person sees of a run: a live line on a terminal, plain lines elsewhere, a table at the end."""
 
+import os
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
@@ -80,6 +82,16 @@ class Bar:
     def finished(self, summary: Summary) -> None:
         self._progress.stop()
         show(summary, self._console)
+
+
+class Patient(Console):
+    """A console whose reader may leave (`| head`, a closed terminal): what follows is not shown, and the run goes on."""
+
+    def on_broken_pipe(self) -> None:
+        """Send what is left, and what the interpreter flushes at its end, nowhere."""
+        self.quiet = True
+        with Path(os.devnull).open("w") as nowhere:
+            os.dup2(nowhere.fileno(), self.file.fileno())
 
 
 def reporter(console: Console) -> Lines | Bar:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from rollouts import moment, sources
 from rollouts import stack as stacks
@@ -20,7 +19,7 @@ from rollouts.commands.arguments import split
 from rollouts.interrupt import Interrupt, handled
 from rollouts.launcher import Running, launched
 from rollouts.plan import Plan, Reporter
-from rollouts.progress import reporter
+from rollouts.progress import Patient, reporter
 from rollouts.settings import RolloutsSettings
 from rollouts.stack import AGENT, Stack
 from rollouts.summary import Summary
@@ -123,7 +122,7 @@ async def _run(run: _Run) -> int:
 
 async def _collect(run: _Run, interrupt: Interrupt, held: AsyncExitStack) -> Summary:
     plan = run.plan
-    reports = reporter(Console(soft_wrap=True, width=None if sys.stdout.isatty() else LOG_COLUMNS))
+    reports = reporter(Patient(soft_wrap=True, width=None if sys.stdout.isatty() else LOG_COLUMNS))
     token = tokens.given() if run.agent_url else tokens.for_stack(run.stack.config.auth)
     if run.agent_url:
         running = Running({AGENT: run.agent_url})

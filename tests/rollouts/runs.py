@@ -23,12 +23,22 @@ class Noted(Quiet):
         self.notes: list[str] = []
         self.ticks: list[Any] = []
         self.told = asyncio.Event()
+        self.reached = asyncio.Event()
+        self.waited_for: int | None = None
 
     def started(self, tick: Any) -> None:
         self.ticks.append(tick)
 
     def ticked(self, tick: Any) -> None:
         self.ticks.append(tick)
+        if self.waited_for is not None and tick.done >= self.waited_for:
+            self.reached.set()
+
+    async def until_done(self, rollouts: int) -> None:
+        """Wait until so many have ended."""
+        self.waited_for = rollouts
+        if self.ticks[-1].done < rollouts:
+            await self.reached.wait()
 
     def note(self, message: str) -> None:
         self.notes.append(message)

@@ -3,8 +3,11 @@
 import asyncio
 import time
 
+import pytest
+
 from tests.rollouts.runs import Runs, keys, lines, row
 from tests.rollouts.scripted_agent import ScriptedAgent
+from wire.errors import UsageError
 from wire.testing import free_port, one_server
 
 
@@ -136,3 +139,26 @@ async def test_a_cancelled_collection_leaves_no_task(runs: Runs, agent: Scripted
 
     assert run.cancelled() and len(agent.asked) == 3 and len(agent.closed) == 3
     assert not [each for each in asyncio.all_tasks() - before if "_Collector" in repr(each)]
+
+
+async def test_one_slow_row_delays_nothing_but_itself(runs: Runs, agent: ScriptedAgent) -> None:
+    """Fifty rows, four slots: the other forty-nine are on disk while the slow one still runs."""
+    plan = runs.plan([row(each, does="slow" if each == 3 else "ok") for each in range(50)], concurrency=4)
+    run = asyncio.create_task(runs.run(plan))
+    await agent.until_asked(50)
+    await runs.heard.until_done(49)
+    assert len(lines(runs.output)) == 49
+    agent.release.set()
+    assert (await run).counts.ok == 50
+
+
+async def test_a_data_set_that_is_overwritten_stops_the_run(runs: Runs, agent: ScriptedAgent) -> None:
+    """A row that is not the one that was checked is not played."""
+    plan = runs.plan([row(0, does="slow"), row(1)], concurrency=1)
+    run = asyncio.create_task(runs.run(plan))
+    await agent.until_asked(1)
+    runs.dataset.write_bytes(runs.dataset.read_bytes().replace(b"task 1", b"TASK 1"))
+    agent.release.set()
+    with pytest.raises(UsageError, match=r"rows\.jsonl:2: the row was changed"):
+        await run
+    assert keys(runs.output) == [(0, 0)]

@@ -1,12 +1,13 @@
 """What a person is told of a run: counts, tables, and the findings that would otherwise come a day later."""
 
 import io
+import os
 from typing import Any
 
 from rich.console import Console
 
 from rollouts.findings import of_environment
-from rollouts.progress import Lines, describe, duration, reporter, show
+from rollouts.progress import Lines, Patient, describe, duration, reporter, show
 from rollouts.statistics import Statistics
 from rollouts.summary import Summary, Tick
 from tests.rollouts.runs import Runs, row
@@ -103,3 +104,12 @@ async def test_a_terminal_gets_a_bar_and_a_log_gets_lines(runs: Runs) -> None:
     assert isinstance(reporter(Console(file=plain)), Lines)
     await runs.run(runs.plan(fresh=True), Lines(Console(file=plain, width=200), every_s=0))
     assert "1/3 · 1 ok" in plain.getvalue() and "\x1b" not in plain.getvalue()
+
+
+async def test_a_reader_who_leaves_does_not_end_the_run(runs: Runs) -> None:
+    """`trivium collect … | head`: the pipe breaks, and every rollout is still collected."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as pipe:
+        summary = await runs.run(runs.plan([row(0), row(1)]), Lines(Patient(file=pipe), every_s=0))
+    assert summary.counts.ok == 2
