@@ -95,11 +95,23 @@ class Environment(BaseModel, Generic[TaskT]):
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         cls.tools = tools_of(cls)
+        cls._refuse_taken_names()
         own = vars(cls)
         if "options" not in own:
             cls.options = _Options()
         if "shared" not in own:
             cls.shared = _Shared()
+
+    @classmethod
+    def _refuse_taken_names(cls) -> None:
+        taken = {name for name in vars(Environment) if not name.startswith("_")}
+        for name in cls.model_fields.keys() & taken:
+            raise TypeError(
+                f"environment {cls.__name__}: field {name!r} has the name of something that every environment has; rename it, "
+                f"or write {name}: ClassVar[…] if it is what you mean to set"
+            )
+        for name in cls.tools.keys() & taken:
+            raise TypeError(f"tool {cls.__name__}.{name}: every environment has a method of that name; rename the tool")
 
     def seed(self) -> Any:
         """Put the world in its first state. Called once, before the first tool call; may be async.

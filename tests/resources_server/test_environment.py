@@ -102,6 +102,19 @@ def test_a_row_that_lacks_a_field_says_which_and_quotes_nothing() -> None:
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.filterwarnings("ignore:Field name:UserWarning")  # pydantic's own, which does not say what to do
+def test_a_name_that_every_environment_has_is_refused() -> None:
+    """As a field it would hide what the platform reads; as a tool the model could seed its own world."""
+    with pytest.raises(TypeError, match=r"field 'version' .* write version: ClassVar"):
+        type("Bad", (Environment[Task],), {"__module__": __name__, "__annotations__": {"version": str}, "version": "2"})
+
+    def seed(self: object) -> None:
+        """Start again."""
+
+    with pytest.raises(TypeError, match=r"tool Bad.seed: every environment has a method of that name"):
+        type("Bad", (Environment[Task],), {"__module__": __name__, "seed": tool(seed)})
+
+
 def test_a_world_without_tools_and_fields_needs_no_session() -> None:
     """Its verdict depends on the row and the response only; a class may also say so itself."""
 
