@@ -1,5 +1,6 @@
 """The contract of an environment: one class per world, one instance per rollout."""
 
+import inspect
 import types
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,7 +48,8 @@ class _Shared:
     """`cls.shared`: what `load` returns, made at first use and kept by the class."""
 
     def __get__(self, world: object, owner: type["Environment[Any]"]) -> Any:
-        owner.shared = owner.load(owner.options)
+        hook = inspect.getattr_static(owner, "load")  # `load` is a good name for a tool, too
+        owner.shared = owner.load(owner.options) if isinstance(hook, classmethod) else None
         return owner.shared
 
 
@@ -110,7 +112,7 @@ class Environment(BaseModel, Generic[TaskT]):
                 f"environment {cls.__name__}: field {name!r} has the name of something that every environment has; rename it, "
                 f"or write {name}: ClassVar[…] if it is what you mean to set"
             )
-        for name in cls.tools.keys() & taken:
+        for name in cls.tools.keys() & (taken - {"load"}):
             raise TypeError(f"tool {cls.__name__}.{name}: every environment has a method of that name; rename the tool")
 
     def seed(self) -> Any:

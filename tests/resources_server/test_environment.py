@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from resources_server import AcceptedCall, Environment, Response, Task, ToolError, tool
 from resources_server.environments.counter import Counter
 from resources_server.environments.warehouse import Warehouse, WarehouseTask
+from tests.resources_server.conftest import Serve
 from wire.errors import UsageError
 
 
@@ -100,6 +101,31 @@ def test_a_row_that_lacks_a_field_says_which_and_quotes_nothing() -> None:
     with pytest.raises(UsageError, match=r"field 'order\.bolt'") as caught:
         Warehouse.of_row({"stock": {}, "order": {"bolt": "secret"}})
     assert "secret" not in str(caught.value)
+
+
+async def test_a_tool_may_be_called_load(serve: Serve) -> None:
+    """It is then no hook for what sessions share."""
+
+    class Depot(Environment[Task]):
+        vans: list[str] = []
+
+        @tool
+        def load(self, parcel: str) -> str:  # type: ignore[override]
+            """Put a parcel on the van.
+
+            Args:
+                parcel: Its name.
+            """
+            self.vans.append(parcel)
+            return "loaded"
+
+        def verify(self, response: Response) -> float:
+            return float(self.vans == ["a"])
+
+    async with serve(Depot) as world:
+        await world.post("/seed_session", {})
+        assert (await world.post("/load", {"parcel": "a"})).text == "loaded"
+        assert (await world.post("/verify", {"response": {"output": []}})).json["reward"] == 1.0
 
 
 @pytest.mark.filterwarnings("ignore:Field name:UserWarning")  # pydantic's own, which does not say what to do
