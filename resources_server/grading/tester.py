@@ -14,6 +14,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import ctypes
+import importlib
 import json
 import math
 import os
@@ -26,6 +27,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 MOST_BYTES = 8 * 2**20  # of one message
+MOST_NAMES = 1000  # of the candidate's that a test sees
 MOST_STEPS = 100_000  # of one iteration over an object of the candidate's
 TICK_S = 0.05  # how often the time of a test is looked at
 WALL_FACTOR = 4  # a test may take so many times its CPU seconds by the clock
@@ -132,7 +134,8 @@ class Candidate:
         words = [sys.executable, "-I", "-B", "-X", "utf8", os.path.abspath(__file__), "candidate"]  # noqa: PTH100
         streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         self.process = subprocess.Popen(words, **streams)  # type: ignore[call-overload]
-        self.names = self.ask({"op": "load", "code": self.code})
+        told = self.ask({"op": "load", "code": self.code})
+        self.names = {name: what for name, what in told.items() if type(name) is str} if type(told) is dict else {}
         for name, what in self.names.items():
             if what == "exception":
                 self.errors.setdefault(name, type(name, (CandidateError,), {}))
@@ -148,11 +151,18 @@ class Candidate:
             self.process = None
 
     def globals(self) -> dict[str, Any]:
-        """What a test sees: the candidate's names, each a stand-in."""
+        """What a test sees: the candidate's names, each a stand-in; but never in place of a built-in or of a module of
+        the standard library, by which it would judge itself."""
         seen: dict[str, Any] = {}
-        for name, what in self.names.items():
-            seen[name] = self.errors[name] if what == "exception" else self.ask({"op": "global", "name": name})
+        for name, what in list(self.names.items())[:MOST_NAMES]:
+            if name in sys.stdlib_module_names:
+                seen[name] = importlib.import_module(name)
+            elif name.isidentifier() and not name.startswith("__") and not hasattr(builtins, name):
+                seen[name] = self.errors[name] if what == "exception" else self.named(name)
         return seen
+
+    def named(self, name: str) -> Any:
+        return self.ask({"op": "global", "name": name})
 
     def ask(self, message: dict[str, Any], changed: list[Any] | None = None) -> Any:
         """Sends a request and serves the candidate's callbacks until the answer is there."""
@@ -356,13 +366,13 @@ def run_tests(job: dict[str, Any]) -> list[str]:
 
 def _run_test(candidate: Candidate, setup: str, test: Any) -> None:
     """A test is source, run with the candidate's names in sight, or a call with its expected value."""
-    scope = {"__name__": "tests", **candidate.globals()}
     if isinstance(test, str):
+        scope = {"__name__": "tests", **candidate.globals()}
         exec(compile(setup + "\n" + test, "tests", "exec"), scope)
         return
-    if test["call"] not in scope:
+    if test["call"] not in candidate.names:
         raise CandidateError(f"there is no {test['call']!r}")
-    got = scope[test["call"]](*test.get("args", ()), **test.get("kwargs", {}))
+    got = candidate.named(test["call"])(*test.get("args", ()), **test.get("kwargs", {}))
     if not same(got, test["expected"]):
         raise AssertionError(f"{test['call']} gave another value than expected")
 

@@ -8,7 +8,7 @@ import pytest
 from resources_server.grading import code
 from resources_server.sandbox import Limits, Sandbox, SandboxUnavailable, open_sandbox
 
-SMALL = Limits(cpu_s=4.0, wall_s=8.0)
+SMALL = Limits(cpu_s=2.0, wall_s=6.0)
 DOUBLE = "def f(x):\n    return 2 * x\n"
 TESTS: list[code.Test] = ["assert f(2) == 4", "assert f(7) == 14", {"call": "f", "args": [5], "expected": 10}]
 
@@ -82,6 +82,30 @@ async def test_cheats_earn_nothing(sandbox: Sandbox, program: str) -> None:
     """Neither in full nor in part: leaving early, lying objects, patched built-ins, looking around, forged messages."""
     grade = await code.grade(sandbox, program, ["assert f(2) == 4", "assert f(7) == 14"], score="share", test_s=0.5)
     assert grade.reward == 0
+
+
+OWN_JUDGES = [
+    ("abs = lambda x: 0\ndef f(x): return 0", "assert abs(f(2) - 4) < 1e-9"),
+    ("len = lambda x: 4\ndef f(x): return 0", "assert len([1] * f(2)) == 4"),
+    ("isinstance = lambda *a: True\ndef f(x): return 0", "assert isinstance(f(2), str)"),
+    ("class math:\n  isclose = lambda *a, **k: True\ndef f(x): return 0", "assert math.isclose(f(2), 4)"),
+    ("import math\nmath.isclose = lambda *a, **k: True\ndef f(x): return 0", "assert math.isclose(f(2), 4)"),
+    ("class AssertionError(Exception): pass\ndef f(x): return 0", "assert f(2) == 4"),
+    ("import sys\nsys.modules['math'] = sys.modules['candidate']\ndef isclose(*a): return True\ndef f(x): return 0",
+     "import math\nassert math.isclose(f(2), 4)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("program", "test"), OWN_JUDGES)
+async def test_a_program_does_not_judge_itself(sandbox: Sandbox, program: str, test: str) -> None:
+    """Its own `abs`, `len` or `math` are not what a test sees under these names."""
+    assert (await code.grade(sandbox, program, [test])).reward == 0
+
+
+async def test_a_function_named_like_a_built_in_is_called_by_name(sandbox: Sandbox) -> None:
+    """By a call test, which names it; a source test sees the built-in."""
+    program = "def sum(xs): return 42"
+    assert (await code.grade(sandbox, program, [{"call": "sum", "args": [[1]], "expected": 42}])).reward == 1
 
 
 async def test_one_hanging_test_does_not_take_the_others_along(sandbox: Sandbox) -> None:
