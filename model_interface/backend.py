@@ -142,3 +142,9 @@ def read_options(model: type[OptionsT], settings: ModelInterfaceSettings) -> Opt
             f"model_interface.options.{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()
         ]
         raise UsageError("; ".join(problems)) from None
+
+
+def same_prompt(request: Request) -> bool:
+    """Whether the system prompt and the tools are those of the step before, so that its ids may be gone on from."""
+    params, before = request.params, request.conversation.params
+    return params is before or all(params.get(name) == before.get(name) for name in ("instructions", "tools"))

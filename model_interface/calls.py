@@ -4,6 +4,7 @@ The paths of a step run through here: what was checked or converted once is neve
 JSON of its parts.
 """
 
+import functools
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -94,6 +95,7 @@ class Calls:
             params = {**conversation.params, **params} if params else conversation.params
         if previous_id is None and isinstance(body.get("trivium"), dict):
             items = _resume(conversation, items, body["trivium"])
+            conversation.params = params
         deadline = Deadline.from_header(budget_s, self._default_budget_s)
         request = Request(items, params, conversation, deadline, session_id, new_id("resp_"))
         return Call(request, previous_id, inherits, size, bool(body.get("stream")))
@@ -175,29 +177,32 @@ def _rest(call: Call, response: Response, last: Event | None, *, begun: bool) ->
 def write(call: Call, response: Response) -> bytes:
     """The Responses object as JSON text."""
     params = call.request.params
-    parts = [
-        b'{"id":"',
-        call.request.response_id.encode(),
-        b'","object":"response","created_at":',
-        str(int(time.time())).encode(),
-        b',"status":"',
-        response.status.encode(),
-        b'","error":null,"incomplete_details":',
-        strict_json.dumps({"reason": response.reason}) if response.reason else b"null",
-        b',"model":',
-        strict_json.dumps(response.model or params.get("model") or "unknown"),
-        b',"output":',
-        strict_json.dumps(response.output),
-        b',"usage":',
-        strict_json.dumps(response.usage) if response.usage else b"null",
-        b',"previous_response_id":',
-        strict_json.dumps(call.previous_id),
-        b"," if call.inherits else b"," + _echo(params) + b",",
-        b'"trivium":',
-        strict_json.dumps(_own(response)),
-        b"}",
-    ]
-    return b"".join(parts)
+    known: dict[str, Any] = {
+        "id": call.request.response_id,
+        "created_at": int(time.time()),
+        "status": response.status,
+        "model": response.model or params.get("model") or "unknown",
+        "output": response.output,
+        "trivium": _own(response),
+    }
+    if response.usage:
+        known["usage"] = response.usage
+    if call.previous_id is not None:
+        known["previous_response_id"] = call.previous_id
+    if not call.inherits:
+        known |= _echo(params)
+    # What is null is written beside it: `dumps` looks twice at a text that holds a null
+    start = _beginning(response.reason, usage=bool(response.usage), previous=call.previous_id is not None)
+    return start + strict_json.dumps(known)[1:]
+
+
+@functools.lru_cache(64)
+def _beginning(reason: str | None, *, usage: bool, previous: bool) -> bytes:
+    """The members that are the same for many responses, and those that are null; `,` at the end."""
+    members: dict[str, Any] = {"object": "response", "error": None}
+    members["incomplete_details"] = {"reason": reason} if reason else None
+    members |= ({} if usage else {"usage": None}) | ({} if previous else {"previous_response_id": None})
+    return strict_json.dumps(members)[:-1] + b","
 
 
 def response_object(call: Call, response: Response) -> dict[str, Any]:
@@ -207,13 +212,13 @@ def response_object(call: Call, response: Response) -> dict[str, Any]:
     return value
 
 
-def _echo(params: dict[str, Any]) -> bytes:
+def _echo(params: dict[str, Any]) -> dict[str, Any]:
     """The parameters that OpenAI's own answer repeats, and that its clients' types demand; not on the paths of a step."""
     echoed = {name: params[name] for name in ECHOED if name in params}
     echoed["parallel_tool_calls"] = params.get("parallel_tool_calls", True)
     echoed["tool_choice"] = params.get("tool_choice", "auto")
     echoed["tools"] = params.get("tools", [])
-    return strict_json.dumps(echoed)[1:-1]
+    return echoed
 
 
 def _own(response: Response) -> dict[str, Any]:

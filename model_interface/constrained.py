@@ -18,6 +18,28 @@ from wire.responses import Item, message_text
 _CALL = re.compile(r'\s*\{\s*"tool"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"arguments"\s*:\s*')
 _ENDING = re.compile(r"\s*\}\s*\Z")
 DESCRIPTION_CHARACTERS = 160  # of a tool, in the prompt: the first sentence is what a small model reads
+REPLY = (
+    'Reply with JSON only. To use a tool: {"tool": "name of the tool", "arguments": {...}}. '
+    'After the tool has answered and the task is done: {"answer": "Done."}'
+)
+EXAMPLES: list[Message] = [
+    {"role": "user", "content": "Set the alarm to 7."},
+    {"role": "assistant", "content": '{"tool": "set_alarm", "arguments": {"hour": 7}}'},
+    {"role": "user", "content": "Result: ok"},
+    {"role": "assistant", "content": '{"answer": "Done."}'},
+    {"role": "user", "content": "Remove note 12."},
+    {"role": "assistant", "content": '{"tool": "remove_note", "arguments": {"note": "12"}}'},
+    {"role": "user", "content": "Result: removed"},
+    {"role": "assistant", "content": '{"answer": "Done."}'},
+    {"role": "user", "content": "Write to bob@y.org that I am late."},
+    {
+        "role": "assistant",
+        "content": '{"tool": "write_message", "arguments": {"to": "bob@y.org", "text": "I am late."}}',
+    },
+    {"role": "user", "content": "Result: ok"},
+    {"role": "assistant", "content": '{"answer": "Done."}'},
+]
+"""Tried with SmolLM2 135M: without them it calls for ever, with one of them it never calls."""
 TYPE_NAMES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
 
 
@@ -76,11 +98,7 @@ def guide(tools: Sequence[dict[str, Any]]) -> str:
         return ""
     lines = ["You have these tools:"]
     lines += [f"- {tool['name']}({_signature(tool)}){_summary(tool)}" for tool in tools]
-    example = strict_json.dumps({"tool": tools[0]["name"], "arguments": _example(tools[0])}).decode()
-    lines += [
-        f"To use a tool, reply with JSON such as {example}",
-        'When the task is done, reply with {"answer": "what you did"}. Use one tool at a time.',
-    ]
+    lines.append(REPLY)
     return "\n".join(lines)
 
 
@@ -113,15 +131,25 @@ class PlainHistory:
     Args:
         instructions: The system prompt, if any.
         tools: Function tools, described after the system prompt.
+        examples: Show three short exchanges first: a very small model needs to see that a call is followed by an answer.
     """
 
-    def __init__(self, instructions: str | None, tools: Sequence[dict[str, Any]]) -> None:
+    def __init__(self, instructions: str | None, tools: Sequence[dict[str, Any]], *, examples: bool = False) -> None:
         self.messages: list[Message] = []
+        self._examples: list[Message] = EXAMPLES if examples and tools else []
         self._guide = guide(tools)
         self._names: dict[str, str] = {}  # call id -> tool
         self.call_ids: set[str] = set()
         if instructions or self._guide:
             self.messages.append({"role": "system", "content": self._with_guide(instructions or "")})
+        self.messages += self._examples
+
+    @property
+    def beginning(self) -> list[Message]:
+        """The messages that other conversations with this system prompt and these tools begin with, too."""
+        if not self.messages or self.messages[0]["role"] != "system":
+            return []
+        return self.messages[: 1 + len(self._examples)]
 
     def append(self, items: Sequence[Item]) -> None:
         """Add items that `check_items` has passed.
@@ -161,13 +189,12 @@ class PlainHistory:
         self.call_ids.add(item["call_id"])
 
     def _output(self, item: Item, index: int) -> None:
-        name = self._names.pop(item["call_id"], None)
-        if name is None:
+        if self._names.pop(item["call_id"], None) is None:
             path = f"input[{index}].call_id"
             raise InvalidRequest(f"{path} is {item['call_id']!r}; no such call waits for an output", param=path)
         content = item["output"]
         text = content if isinstance(content, str) else message_text({"content": content})
-        self._say("user", f"{name} gave: {text}")
+        self._say("user", f"Result: {text}")
 
     def _message(self, item: Item, index: int) -> None:
         path = f"input[{index}].content"
@@ -183,10 +210,10 @@ class PlainHistory:
             self.messages.append({"role": "user", "content": content})
 
     def _system(self, text: str) -> None:
-        if not any(message["role"] != "system" for message in self.messages) and self._guide:
+        if self._guide and len(self.messages) == 1 + len(self._examples):
             # The guide stands once, behind all that the caller says first
-            before = self.messages.pop()["content"].removesuffix(self._guide).rstrip() if self.messages else ""
-            self.messages.append({"role": "system", "content": self._with_guide(f"{before}\n\n{text}".strip())})
+            before = self.messages[0]["content"].removesuffix(self._guide).rstrip()
+            self.messages[0] = {"role": "system", "content": self._with_guide(f"{before}\n\n{text}".strip())}
         else:
             self._say("system", text)
 
@@ -256,10 +283,3 @@ def _summary(tool: dict[str, Any]) -> str:
     text = " ".join(str(tool.get("description") or "").split())
     first = text.partition(". ")[0].rstrip(".")
     return f": {first[:DESCRIPTION_CHARACTERS]}" if first else ""
-
-
-def _example(tool: dict[str, Any]) -> dict[str, Any]:
-    parameters = tool.get("parameters") or {}
-    values = {"whole number": 1, "number": 1, "true or false": True}
-    properties = parameters.get("properties") or {}
-    return {name: values.get(_type(properties.get(name)), "...") for name in parameters.get("required") or ()}

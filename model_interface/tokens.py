@@ -12,7 +12,10 @@ from typing import Any, Literal
 from wire import strict_json
 
 Fidelity = Literal["exact", "forked", "retokenized"]
+PIECES = 32  # of a text that grows, before they are joined: few to walk, and seldom a copy
 ID_BYTES = 14  # an id as a list entry and as JSON text, about
+
+_WHOLE, _NUMBERS = {int}, {int, float}
 
 
 @dataclass(slots=True)
@@ -38,15 +41,16 @@ class Tokens:
 class Thread:
     """All ids of a conversation in order: prompt and generation of each step, as ids and as their JSON text.
 
-    The text is kept so that a server that takes tokens is sent them by joining, and one that gives the whole prompt back is checked by
-    comparing bytes: a step's cost does not grow with the episode.
+    The text is kept in pieces, so that a server that takes tokens is sent them by joining, and one that gives the whole prompt back is
+    checked by comparing bytes: a step's cost does not grow with the episode.
     """
 
-    __slots__ = ("_text", "ended", "ids")
+    __slots__ = ("ended", "ids", "text")
 
     def __init__(self) -> None:
         self.ids: list[int] = []
-        self._text: list[bytes] = []
+        self.text: list[bytes] = []
+        """`1,2,`, `3,`, …: joined, the ids as JSON without the brackets, and a comma at the end."""
         self.ended = True
         """Whether the last generation ended with the model's own end of turn, rather than where the server stopped it."""
 
@@ -65,19 +69,17 @@ class Thread:
         self.ended = ended
         if ids:
             self.ids += ids
-            self._text.append(strict_json.dumps(ids)[1:-1])
+            self.text.append(ids_text(ids))
+            if len(self.text) > PIECES:
+                self.text[:] = [b"".join(self.text)]
 
-    def text(self) -> bytes:
-        """The ids as JSON without the brackets: `1,2,3`."""
-        if len(self._text) > 1:
-            self._text = [b",".join(self._text)]
-        return self._text[0] if self._text else b""
-
-    def copy(self) -> "Thread":
-        """The same ids, to go on from without changing this one."""
-        thread = Thread()
-        thread.ids, thread._text, thread.ended = self.ids.copy(), self._text.copy(), self.ended
-        return thread
+    def end_in(self, raw: bytes, start: int) -> int | None:
+        """Where the ids' text, with a comma behind it, ends in `raw` if it stands at `start`; None if it does not."""
+        for piece in self.text:
+            if not raw.startswith(piece, start):
+                return None
+            start += len(piece)
+        return start
 
     def starts_with(self, other: "Thread") -> bool:
         """Whether `other` is the beginning of this one."""
@@ -88,6 +90,11 @@ class Thread:
         thread = Thread()
         thread.add(self.ids[:length], ended=self.ended)
         return thread
+
+
+def ids_text(ids: list[int]) -> bytes:
+    """`1,2,3,`."""
+    return strict_json.dumps(ids)[1:-1] + b","
 
 
 def read_steps(steps: Any) -> Thread | None:
@@ -124,8 +131,8 @@ def checked(prompt: Any, generation: Any, log_probs: Any, *, fidelity: Fidelity)
     """`Tokens`, or None unless all three lists are there, the last two equally long, all ids whole and all log-probs finite."""
     if not (isinstance(prompt, list) and isinstance(generation, list) and isinstance(log_probs, list)):
         return None
-    if len(generation) != len(log_probs) or not all(type(each) is int for each in generation):
+    if len(generation) != len(log_probs) or not set(map(type, generation)) <= _WHOLE:
         return None
-    if not all(type(each) in (int, float) and math.isfinite(each) for each in log_probs):
+    if not set(map(type, log_probs)) <= _NUMBERS or not all(map(math.isfinite, log_probs)):
         return None
     return Tokens(prompt, generation, log_probs, fidelity)

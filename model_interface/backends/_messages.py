@@ -1,7 +1,7 @@
 """What every backend behind Chat Completions shares: the conversation as messages that are serialised once, asking, reading, streaming."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -11,6 +11,7 @@ from model_interface.backend import Backend, Request, Response, read_options
 from model_interface.constrained import PlainHistory, answer_schema, offered, read_answer
 from model_interface.settings import ModelInterfaceSettings
 from model_interface.streaming import ChatStreamAssembler, SSEParser
+from model_interface.tokens import PIECES
 from model_interface.translate import (
     MessageBuilder,
     UpstreamError,
@@ -50,8 +51,8 @@ class ChatMemory:
     builder: MessageBuilder | PlainHistory
     sent: int = 0
     """Messages that are in `text`."""
-    text: bytes = b""
-    """The messages so far as JSON, without the brackets; what is in it never changes."""
+    text: list[bytes] = field(default_factory=list)
+    """The messages so far as JSON, in pieces that each end in a comma; what is in them never changes."""
     params: JSON | None = None
     """The parameters that `tail` was made of."""
     tail: bytes = b""
@@ -62,8 +63,9 @@ class ChatMemory:
         self.builder.append(items)
         messages = self.builder.take()
         if len(messages) > self.sent:
-            new = strict_json.dumps(messages[self.sent :])[1:-1]
-            self.text = self.text + b"," + new if self.text else new
+            if len(self.text) >= PIECES:
+                self.text[:] = [b"".join(self.text)]
+            self.text.append(strict_json.dumps(messages[self.sent :])[1:-1] + b",")
             self.sent = len(messages)
 
 
@@ -164,7 +166,9 @@ class ChatBackend(Backend):
         if memory.params is not params:
             memory.tail = strict_json.dumps(self.parameters(params))[1:]
             memory.params = params
-        return b'{"messages":[' + memory.text + (b"]," if len(memory.tail) > 1 else b"]") + memory.tail
+        *pieces, last = memory.text or [b","]
+        closing = b"]," if len(memory.tail) > 1 else b"]"
+        return b"".join((b'{"messages":[', *pieces, last[:-1], closing, memory.tail))
 
     def parameters(self, params: JSON) -> JSON:
         """The chat parameters of a request, those of the config among them."""

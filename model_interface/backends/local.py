@@ -2,7 +2,7 @@
 
 `model` is a name of `trivium models list` (default smollm2-135m) or the path of a GGUF file. The conversation goes to the model as the ids
 it saw and said, so that every step is exact; the beginning that all rows of an environment share is computed once and copied.
-options: {threads, slots, context_tokens, max_output_tokens, temperature, top_p}
+options: {threads, slots, context_tokens, max_output_tokens, temperature, top_p, examples}
 """
 
 import asyncio
@@ -17,12 +17,12 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from model_interface import models
-from model_interface.backend import Backend, Request, Response, read_options
+from model_interface.backend import Backend, Request, Response, read_options, same_prompt
 from model_interface.backends._slots import Slot, Slots
 from model_interface.constrained import PlainHistory, answer_schema, offered, read_answer
 from model_interface.continuation import Continuation, new_messages
 from model_interface.settings import ModelInterfaceSettings, normalise_base_url
-from model_interface.tokens import Fidelity, Thread, checked
+from model_interface.tokens import Fidelity, Thread, checked, ids_text
 from model_interface.translate import new_id, request_to_chat
 from model_interface.translate.history import Message
 from model_interface.upstream import Answer, Upstream
@@ -69,6 +69,8 @@ class LocalOptions(BaseModel):
     """Where the request sets none; the model's own card recommends 0.2."""
     top_p: float = Field(0.9, gt=0, le=1)
     """Where the request sets none."""
+    examples: bool = True
+    """Show three short exchanges before the task; a model of some billion parameters needs none."""
 
 
 @dataclass(slots=True, eq=False)
@@ -98,6 +100,7 @@ class Local(Backend):
         self._continuation = Continuation(self)
         self._slots = Slots(self.options.slots)
         self._snapshots: OrderedDict[bytes, asyncio.Task[str | None]] = OrderedDict()
+        self._prefixes: dict[bytes, list[int]] = {}
         self._server: Any = None
 
     async def start(self) -> None:
@@ -128,7 +131,7 @@ class Local(Backend):
     async def respond(self, request: Request) -> Response:
         """One answer, computed here. Raises as the contract says."""
         memory = await self._remember(request)
-        prompt, fidelity = await self._prompt(request, memory)
+        thread, new, fidelity = await self._prompt(request, memory)
         body = {
             **self._sampling(request.params),
             **memory.grammar,
@@ -140,9 +143,10 @@ class Local(Backend):
         async with self._slots.hold(memory) as (slot, kept):
             if not kept:
                 await self._copy_prefix(slot, memory.prefix, request.deadline)
-            text = b'{"prompt":[' + prompt.text() + b"]," + strict_json.dumps({**body, "id_slot": slot.number})[1:]
+            tail = strict_json.dumps({**body, "id_slot": slot.number})[1:]
+            text = b"".join((b'{"prompt":[', *thread.text, ids_text(new)[:-1], b"],", tail))
             answer = await self._upstream.ask("//completion", text, deadline=request.deadline)
-        return self._read(request, memory, prompt, fidelity, answer)
+        return self._read(request, memory, thread, new, fidelity, answer)
 
     async def tokenize(self, messages: Sequence[Message], *, generation: bool, tools: Any = None) -> list[int]:
         """Ids of messages under the model's own chat template."""
@@ -153,34 +157,44 @@ class Local(Backend):
         ids: list[int] = (await self._upstream.ask("//tokenize", text, deadline=deadline)).value["tokens"]
         return ids
 
+    async def _shared_ids(self, beginning: list[Message]) -> list[int]:
+        key = strict_json.dumps(beginning)
+        known = self._prefixes.get(key)
+        if known is None:
+            if len(self._prefixes) >= SNAPSHOTS:
+                self._prefixes.clear()
+            known = self._prefixes[key] = await self.tokenize(beginning, generation=False)
+        return known
+
     async def _remember(self, request: Request) -> LocalMemory:
         conversation, params = request.conversation, request.params
         memory: LocalMemory | None = conversation.memory
         if memory is None or (memory.params is not params and memory.params != params):
             tools = offered(params)
-            history = PlainHistory(params.get("instructions"), tools)
+            history = PlainHistory(params.get("instructions"), tools, examples=self.options.examples)
             history.append(conversation.items)
             memory = conversation.memory = LocalMemory(params, history, _grammar(answer_schema(params)))
         memory.history.append(request.items)
-        messages = memory.history.messages
-        if not memory.prefix and messages[0]["role"] == "system":
-            memory.prefix = await self.tokenize(messages[:1], generation=False)
+        beginning = memory.history.beginning
+        if not memory.prefix and beginning:
+            memory.prefix = await self._shared_ids(beginning)
         return memory
 
-    async def _prompt(self, request: Request, memory: LocalMemory) -> tuple[Thread, Fidelity]:
-        """The ids to send, and whether they go on from those of the step before."""
+    async def _prompt(self, request: Request, memory: LocalMemory) -> tuple[Thread, list[int], Fidelity]:
+        """The ids so far and those that are new, and whether these go on from those of the step before."""
         thread, messages = request.conversation.thread, memory.history.messages
+        if thread is not None and not same_prompt(request):
+            request.conversation.resumed, thread = True, None
         if thread is not None:
             more = await self._continuation.after(thread.end, new_messages(messages))
             if more is not None:
-                longer = thread.copy()
-                longer.add(more)
-                return longer, "exact"
-        whole = Thread()
-        whole.add(await self.tokenize(messages, generation=True))
+                return thread, more, "exact"
+        whole = await self.tokenize(messages, generation=True)
         if thread is None:
-            return whole, "exact" if request.conversation.first else "forked"
-        return whole, "exact" if whole.starts_with(thread) else "retokenized"
+            return Thread(), whole, "exact" if request.conversation.first else "forked"
+        if whole[: thread.length] == thread.ids:
+            return thread, whole[thread.length :], "exact"
+        return Thread(), whole, "retokenized"
 
     def _sampling(self, params: dict[str, Any]) -> dict[str, Any]:
         chat = request_to_chat({**params, "tools": [], "tool_choice": None, "text": None})
@@ -190,7 +204,13 @@ class Local(Backend):
         return {**defaults, **asked, **self.settings.extra_body}
 
     def _read(
-        self, request: Request, memory: LocalMemory, prompt: Thread, fidelity: Fidelity, answer: Answer
+        self,
+        request: Request,
+        memory: LocalMemory,
+        thread: Thread,
+        new: list[int],
+        fidelity: Fidelity,
+        answer: Answer,
     ) -> Response:
         value = answer.value
         if not isinstance(value, dict) or not isinstance(value.get("content"), str):
@@ -199,10 +219,10 @@ class Local(Backend):
         text = value["content"]
         output = read_answer(text, request.params, call_id=new_id("call"), reason=reason, log_probs=[])
         memory.history.append_answer({"content": text}, output)
-        usage = _usage(value, prompt.length)
+        usage = _usage(value, thread.length + len(new))
         response = Response(output, "incomplete" if reason else "completed", reason, usage, model=self.name)
         response.model_s, response.policy_version = answer.model_s, self._path.name
-        self._take_tokens(request, memory, response, prompt, fidelity, value)
+        self._take_tokens(request, memory, response, thread, new, fidelity, value)
         return response
 
     def _take_tokens(
@@ -210,12 +230,12 @@ class Local(Backend):
         request: Request,
         memory: LocalMemory,
         response: Response,
-        prompt: Thread,
+        thread: Thread,
+        new: list[int],
         fidelity: Fidelity,
         value: dict[str, Any],
     ) -> None:
         conversation = request.conversation
-        before = conversation.thread.length if conversation.thread is not None and fidelity == "exact" else 0
         chances = value.get("completion_probabilities") or []
         log_probs = [each.get("logprob") for each in chances]
         ids = value.get("tokens")
@@ -223,14 +243,15 @@ class Local(Backend):
         if not ended and value.get("stop_type") == "eos" and isinstance(ids, list):
             # A finished grammar leaves only the end of text: the model did not choose that token
             ids, log_probs, chances = ids[:-1], log_probs[:-1], chances[:-1]
-        tokens = checked(prompt.ids[before:], ids, log_probs, fidelity=fidelity)
-        whole = value.get("tokens_evaluated") == prompt.length and not value.get("truncated")
+        tokens = checked(new, ids, log_probs, fidelity=fidelity)
+        whole = value.get("tokens_evaluated") == thread.length + len(new) and not value.get("truncated")
         if tokens is None or not whole or [each.get("id") for each in chances] != tokens.generation_token_ids:
             conversation.thread, conversation.resumed = None, True
             self.without_tokens("llama.cpp gave ids and log-probabilities that do not belong together")
             return
-        prompt.add(tokens.generation_token_ids, ended=ended)
-        conversation.thread = prompt
+        thread.add(new)
+        thread.add(tokens.generation_token_ids, ended=ended)
+        conversation.thread = thread
         if self.settings.token_ids != "off":
             response.tokens = tokens
 

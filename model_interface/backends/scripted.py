@@ -156,7 +156,7 @@ def _play(turn: Any, number: int) -> Response:
 def _make_up_tokens(request: Request, response: Response) -> Tokens:
     conversation = request.conversation
     new = conversation.thread is None
-    thread = Thread() if conversation.thread is None else conversation.thread.copy()
+    thread = Thread() if conversation.thread is None else conversation.thread
     prompt = list(strict_json.dumps(request.history if new else request.items))
     generation = list(strict_json.dumps(response.output))
     thread.add(prompt)

@@ -6,13 +6,13 @@ style); everything else goes by chat, and the ids that come back are checked aga
 
 from typing import Any
 
-from model_interface.backend import Request, Response
+from model_interface.backend import Request, Response, same_prompt
 from model_interface.backends._messages import JSON, ChatBackend, ChatMemory
 from model_interface.continuation import Continuation, new_messages
 from model_interface.faults import ContextOverflow
 from model_interface.hermes import read_calls
 from model_interface.settings import ModelInterfaceSettings
-from model_interface.tokens import Fidelity, Thread, checked
+from model_interface.tokens import Fidelity, Thread, checked, ids_text
 from model_interface.translate import Reasoning, calls_of, request_to_chat, split_thoughts
 from model_interface.translate.history import Message
 from wire import strict_json
@@ -62,9 +62,7 @@ class VLLM(ChatBackend):
         more = await self._continuation.after(thread.end, new_messages(memory.builder.take()))
         if more is None:
             return await self._by_chat(request, memory)
-        prompt = thread.copy()
-        prompt.add(more)
-        return await self._complete(request, memory, prompt, len(more))
+        return await self._complete(request, memory, thread, more)
 
     async def tokenize(self, messages: Any, *, generation: bool, tools: Any = None) -> list[int]:
         """Ids of messages under the server's own chat template."""
@@ -80,7 +78,7 @@ class VLLM(ChatBackend):
     def _by_tokens(self, request: Request, thread: Thread) -> bool:
         """Whether this step may be asked for in tokens."""
         params = request.params
-        if thread.end is None or TURN in params or TURN in (params.get("extra_body") or {}):
+        if thread.end is None or not same_prompt(request) or TURN in params or TURN in (params.get("extra_body") or {}):
             return False
         if self.constrained:
             return True
@@ -93,14 +91,14 @@ class VLLM(ChatBackend):
             memory = self.remember(request)
         thread = request.conversation.thread
         params, taken = request.params, memory.builder.call_ids
-        known = thread.text() + b"," if thread is not None and thread.length else b""
         went_on = False
 
         def parse(raw: bytes) -> Any:
             nonlocal went_on
-            at = raw.find(KEY) + len(KEY) if known else 0
-            went_on = at >= len(KEY) and raw.startswith(known, at)
-            return strict_json.loads(raw[:at] + raw[at + len(known) :] if went_on else raw)
+            at = raw.find(KEY) + len(KEY)
+            end = thread.end_in(raw, at) if thread is not None and at >= len(KEY) else None
+            went_on = end is not None
+            return strict_json.loads(raw if end is None else raw[:at] + raw[end:])
 
         def make(value: Any) -> tuple[Response, JSON]:
             return self.read(value, params, taken), value
@@ -122,24 +120,27 @@ class VLLM(ChatBackend):
         await self._compare_parsers(response, value, request.deadline)
         return response
 
-    async def _complete(self, request: Request, memory: ChatMemory, prompt: Thread, added: int) -> Response:
-        """One step in tokens: `/v1/completions` with the ids so far."""
-        tail = strict_json.dumps(self._completion_parameters(request.params, prompt.length))[1:]
+    async def _complete(self, request: Request, memory: ChatMemory, thread: Thread, more: list[int]) -> Response:
+        """One step in tokens: `/v1/completions` with the ids so far and those that are new."""
         params, taken = request.params, memory.builder.call_ids
+        tail = strict_json.dumps(self._completion_parameters(params, thread.length + len(more)))[1:]
+        new = ids_text(more)[:-1] + b"]"
+        reasoning = self.settings.reasoning
 
         def parse(raw: bytes) -> Any:
-            known = prompt.text() + b"]"
             at = raw.find(KEY) + len(KEY)
-            same = at >= len(KEY) and raw.startswith(known, at)
-            value = strict_json.loads(raw[:at] + raw[at + len(known) - 1 :] if same else raw)
-            return _as_chat(value, self.settings.reasoning, echoed=same or _echo(value) == prompt.ids)
+            end = thread.end_in(raw, at) if at >= len(KEY) else None
+            if end is not None and raw.startswith(new, end):
+                return _as_chat(strict_json.loads(raw[:at] + raw[end + len(new) - 1 :]), reasoning, echoed=True)
+            value = strict_json.loads(raw)
+            return _as_chat(value, reasoning, echoed=_echo(value) == [*thread.ids, *more])
 
         def make(value: Any) -> tuple[Response, JSON]:
             return self.read(value, params, taken), value
 
         answer = await self.upstream.ask(
             "/completions",
-            b'{"prompt":[' + prompt.text() + b"]," + tail,
+            b"".join((b'{"prompt":[', *thread.text, new, b",", tail)),
             deadline=request.deadline,
             pin=request.session_id,
             parse=parse,
@@ -149,9 +150,11 @@ class VLLM(ChatBackend):
         response, value = made
         response.attempts, response.model_s, response.endpoint = answer.attempts, answer.model_s, answer.endpoint
         memory.builder.append_answer(value["choices"][0]["message"], response.output)
-        fidelity: Fidelity = "exact" if value["echoed"] else "retokenized"
-        before = prompt.ids[prompt.length - added :] if fidelity == "exact" else prompt.ids
-        self._keep(request, response, value["choices"][0], before, prompt, fidelity)
+        if value["echoed"]:
+            self._keep(request, response, value["choices"][0], more, thread, "exact")
+        else:
+            whole = Thread()
+            self._keep(request, response, value["choices"][0], [*thread.ids, *more], whole, "retokenized")
         return response
 
     def _completion_parameters(self, params: JSON, prompt_length: int) -> JSON:
@@ -184,23 +187,24 @@ class VLLM(ChatBackend):
         whole = Thread()
         fidelity: Fidelity = "exact"
         if value.pop("trivium_delta", False) and thread is not None:
-            whole = thread.copy()
+            whole = thread
         elif thread is not None and prompt[: thread.length] == thread.ids and len(prompt) > thread.length:
-            whole, prompt = thread.copy(), prompt[thread.length :]
+            whole, prompt = thread, prompt[thread.length :]
         elif thread is not None:
             fidelity = "retokenized"
         elif not request.conversation.first:
             fidelity = "forked"
-        whole.add(prompt)
         self._keep(request, response, choice, prompt, whole, fidelity)
 
     def _keep(
         self, request: Request, response: Response, choice: JSON, prompt: list[int], whole: Thread, fidelity: Fidelity
     ) -> None:
+        """Take the ids of a step, which `prompt` and the generation add to `whole`."""
         tokens = checked(prompt, choice.get("token_ids"), _log_probs(choice), fidelity=fidelity)
         if tokens is None:
             self._lose(request, "the server's token ids and log-probabilities do not belong together")
             return
+        whole.add(prompt)
         whole.add(tokens.generation_token_ids, ended=response.reason is None)
         request.conversation.thread = whole
         response.tokens = tokens

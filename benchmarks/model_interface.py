@@ -1,0 +1,304 @@
+"""What one model call costs in the model interface at turn 10, 40 and 80 of a conversation, beside a bare pass-through of the same bytes.
+
+    python -m benchmarks.model_interface [--conversations 40] [--modes text ids tokens]
+
+CPU time is the server process's own clock, read before and after a batch of calls that are all at the same turn. The pass-through is an
+ASGI function and an aiohttp session in a process of its own: for each call it sends the very bytes upstream that the model interface sent
+there, and answers with the bytes that the model interface answered. Modes: `text` (backend chat), `ids` (vllm, whole prompts in
+chat, the ids that come back checked against those before) and `tokens` (vllm, later steps sent as ids through /v1/completions).
+Goals: what is beside the pass-through grows at most 1.5 times from turn 10 to turn 80; in all a call costs at most 1.5 times it.
+"""
+
+import argparse
+import asyncio
+import base64
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import uvloop
+
+from benchmarks.bare import answer, body_of
+from model_interface.app import model_interface
+from model_interface.settings import ModelInterfaceSettings
+from wire.child import server_for
+from wire.testing.upstream import TC, Upstream
+
+TURNS = (10, 40, 80)
+WARM = 12  # calls at a turn of their own before anything is measured
+AT_ONCE = 8  # calls in flight in a batch
+OUTPUT = json.dumps({"city": "Paris", "forecast": [{"day": day, "weather": "sunny", "high": 20} for day in range(4)]})
+TOOL = {
+    "type": "function",
+    "name": "get_weather",
+    "description": "The weather of the next days in a city.",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+MODES: dict[str, dict[str, Any]] = {
+    "text": {"backend": "chat", "token_ids": "off"},
+    "ids": {"backend": "vllm"},
+    "tokens": {"backend": "vllm"},
+}
+
+
+@dataclass
+class Cost:
+    """Of one call at one turn."""
+
+    micros: float  # CPU of the server process
+    in_bytes: int  # from the caller
+    up_bytes: int  # to the upstream, every request of the call
+
+
+def turn_answer(number: int) -> dict[str, Any]:
+    """What the model says at a turn: always another call."""
+    return TC((f"call_{number}", "get_weather", json.dumps({"city": f"City{number}"})))
+
+
+class Recorder:
+    """The stub upstream, with the requests of one turn written down on request."""
+
+    def __init__(self, mode: str) -> None:
+        self.upstream = Upstream(turns=[turn_answer(number) for number in range(max(TURNS) + 2)])
+        self.detokenizes = mode == "tokens"
+        self.heard: list[tuple[str, bytes, bytes]] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+        if scope["path"] == "/heard":
+            found = [[path, base64.b64encode(body).decode()] for path, body, _ in self.heard]
+            self.heard.clear()
+            self.upstream.received.clear()
+            await answer(send, json.dumps(found).encode())
+            return
+        body = await body_of(receive)
+        if len(self.heard) < 8:
+            self.heard.append((scope["path"], body, b""))
+        if scope["path"] == "/detokenize" and not self.detokenizes:
+            body = b'{"tokens":[]}'  # so that our parser is found to differ, and chat is kept to
+
+        async def again() -> dict[str, Any]:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self.upstream(scope, again, send)
+
+
+class Bare:
+    """The pass-through: the recorded bytes of each turn."""
+
+    def __init__(self, upstream: str, trace: Path) -> None:
+        self.upstream = upstream
+        self.turns = {
+            turn: ([(path, base64.b64decode(body)) for path, body in each["up"]], base64.b64decode(each["answer"]))
+            for turn, each in json.loads(trace.read_text()).items()
+        }
+        self.http: aiohttp.ClientSession | None = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+        if self.http is None:
+            self.http = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0), headers={"content-type": "application/json"}
+            )
+        await body_of(receive)
+        calls, said = self.turns[dict(scope["headers"])[b"x-step"].decode()]
+        for path, body in calls:
+            async with self.http.post(self.upstream + path, data=body) as reply:
+                await reply.read()
+        await answer(send, said)
+
+
+def with_clock(app: Any) -> Any:
+    """The app, and `GET /cpu`: CPU seconds of this process."""
+
+    async def clocked(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http" and scope["path"] == "/cpu":
+            await answer(send, repr(time.process_time()).encode())
+        else:
+            await app(scope, receive, send)
+
+    return clocked
+
+
+def serve(role: str, upstream: str, extra: str) -> None:
+    """Serve one role in this process until standard input ends."""
+    if role == "stub":
+        app: Any = Recorder(extra)
+    elif role == "bare":
+        app = Bare(upstream, Path(extra))
+    else:
+        app = model_interface(ModelInterfaceSettings(base_url=upstream, model="m", **MODES[extra]))
+    bound = socket.socket()
+    bound.bind(("127.0.0.1", 0))
+    bound.listen(1024)
+    print(f"http://127.0.0.1:{bound.getsockname()[1]}", flush=True)
+    server = server_for(with_clock(app))
+    server.config.lifespan = "on" if role == "interface" else "off"
+
+    async def main() -> None:
+        asyncio.get_running_loop().run_in_executor(None, sys.stdin.read).add_done_callback(
+            lambda _: setattr(server, "should_exit", True)
+        )
+        await server.serve(sockets=[bound])
+
+    uvloop.run(main())
+
+
+@contextlib.contextmanager
+def process(role: str, upstream: str, extra: str) -> Iterator[str]:
+    """A role in a process of its own; yields its URL."""
+    command = [sys.executable, "-m", "benchmarks.model_interface", "--serve", role, upstream, extra]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None and child.stdin is not None
+    try:
+        yield child.stdout.readline().strip()
+    finally:
+        child.stdin.close()
+        child.wait(10)
+
+
+class Driver:
+    """Plays conversations as the agent does, all at the same turn."""
+
+    def __init__(self, http: aiohttp.ClientSession, interface: str, stub: str, count: int) -> None:
+        self.http, self.interface, self.stub = http, interface, stub
+        self.previous: list[Any] = [None] * count
+        self.in_bytes = 0
+        self.said = b""
+
+    async def turn(self, *, record: bool = False) -> None:
+        """One more call in every conversation."""
+        gate = asyncio.Semaphore(1 if record else AT_ONCE)
+        await asyncio.gather(*(self._step(index, gate) for index in range(1 if record else len(self.previous))))
+
+    async def _step(self, index: int, gate: asyncio.Semaphore) -> None:
+        before, headers = self.previous[index], {"content-type": "application/json", "x-session-id": f"{index:032d}"}
+        if before is None:
+            body: Any = {"input": "What is the weather like, everywhere?", "tools": [TOOL]}
+        else:
+            call_id = before["output"][-1]["call_id"]
+            new = {"type": "function_call_output", "call_id": call_id, "output": OUTPUT}
+            body, headers = {"previous_response_id": before["id"], "input": [new]}, headers | {"x-inherit-params": "1"}
+        sent = json.dumps(body).encode()
+        async with gate, self.http.post(f"{self.interface}/v1/responses", data=sent, headers=headers) as reply:
+            self.said = await reply.read()
+            assert reply.status == 200, self.said[:300]
+        self.previous[index], self.in_bytes = json.loads(self.said), len(sent)
+
+    async def cpu(self, url: str) -> float:
+        """CPU seconds of a server so far."""
+        async with self.http.get(f"{url}/cpu") as reply:
+            return float(await reply.text())
+
+    async def heard(self) -> list[list[str]]:
+        """What the stub was sent since it was asked last."""
+        async with self.http.get(f"{self.stub}/heard") as reply:
+            return json.loads(await reply.read())  # type: ignore[no-any-return]
+
+
+async def measure(mode: str, count: int) -> dict[int, tuple[Cost, float]]:
+    """Turn -> (cost in the model interface, CPU microseconds of the pass-through)."""
+    found: dict[int, Cost] = {}
+    trace: dict[str, Any] = {}
+    with process("stub", "-", mode) as stub, process("interface", stub, mode) as interface:
+        async with aiohttp.ClientSession() as http:
+            driver = Driver(http, interface, stub, count)
+            for turn in range(1, max(TURNS) + 1):
+                if turn not in TURNS:
+                    await driver.turn()
+                    continue
+                began = await driver.cpu(interface)
+                await driver.turn()
+                micros = (await driver.cpu(interface) - began) / count * 1e6
+                trace[str(turn)] = {"answer": base64.b64encode(driver.said).decode()}
+                found[turn] = Cost(micros, driver.in_bytes, 0)
+            await _record(http, interface, stub, trace, found)
+        bare = [each async for each in _pass_through(stub, trace, found, count)]
+    return {turn: (found[turn], micros) for turn, micros in bare}
+
+
+async def _record(http: Any, interface: str, stub: str, trace: dict[str, Any], found: dict[int, Cost]) -> None:
+    """Play one more conversation alone, and write down what goes upstream at the turns that are measured."""
+    driver = Driver(http, interface, stub, 1)
+    for turn in range(1, max(TURNS) + 1):
+        await driver.heard()
+        await driver.turn()
+        if turn in TURNS:
+            up = await driver.heard()
+            trace[str(turn)]["up"] = up
+            found[turn].up_bytes = sum(len(base64.b64decode(body)) for _, body in up)
+
+
+async def _pass_through(
+    stub: str, trace: dict[str, Any], found: dict[int, Cost], count: int
+) -> AsyncIterator[tuple[int, float]]:
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        Path(file.name).write_text(json.dumps(trace))
+        with process("bare", stub, file.name) as bare:
+            async with aiohttp.ClientSession() as http:
+                for turn, cost in found.items():
+                    body = b"x" * cost.in_bytes
+                    await _batch(http, bare, turn, body, WARM)
+                    began = await _cpu(http, bare)
+                    await _batch(http, bare, turn, body, count)
+                    yield turn, (await _cpu(http, bare) - began) / count * 1e6
+
+
+async def _batch(http: Any, url: str, turn: int, body: bytes, count: int) -> None:
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def one() -> None:
+        async with gate, http.post(f"{url}/v1/responses", data=body, headers={"x-step": str(turn)}) as reply:
+            await reply.read()
+
+    await asyncio.gather(*(one() for _ in range(count)))
+
+
+async def _cpu(http: Any, url: str) -> float:
+    async with http.get(f"{url}/cpu") as reply:
+        return float(await reply.text())
+
+
+def report(mode: str, costs: dict[int, tuple[Cost, float]]) -> None:
+    """One mode's table."""
+    print(
+        f"\n{mode}\n{'turn':>5} {'interface':>10} {'bare':>8} {'ratio':>6} {'beside':>8} {'in B':>7} {'upstream B':>11}"
+    )
+    for turn, (cost, bare) in costs.items():
+        beside = cost.micros - bare
+        print(
+            f"{turn:>5} {cost.micros:>8.0f}us {bare:>6.0f}us {cost.micros / bare:>6.2f} {beside:>6.0f}us "
+            f"{cost.in_bytes:>7} {cost.up_bytes:>11}"
+        )
+    first, last = costs[TURNS[0]], costs[TURNS[-1]]
+    growth = (last[0].micros - last[1]) / max(1.0, first[0].micros - first[1])
+    print(f"beside the pass-through, turn {TURNS[-1]} costs {growth:.2f} times turn {TURNS[0]} (goal: 1.5)")
+
+
+def main() -> None:
+    """Measure every mode and print it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--conversations", type=int, default=40)
+    parser.add_argument("--modes", nargs="*", default=list(MODES), choices=list(MODES))
+    parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        serve(*options.serve)
+        return
+    for mode in options.modes:
+        report(mode, uvloop.run(measure(mode, options.conversations)))
+
+
+if __name__ == "__main__":
+    main()
