@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import random
 import secrets
 import shutil
 import signal
@@ -24,6 +25,7 @@ from resources_server.settings import ResourcesServerSettings, SessionsSettings
 from resources_server.sql_sessions import SqlSessions
 from tests.resources_server.conftest import Serve, World
 from wire.errors import UsageError
+from wire.testing import free_port
 
 ROW = {"initial_count": 0, "expected_count": 5}
 ORDER = {"stock": {"bolt": 2}, "order": {"bolt": 2}}
@@ -255,3 +257,46 @@ async def test_a_database_that_is_not_there_is_told_without_its_password() -> No
 def test_workers_may_share_a_database(tmp_path: Path) -> None:
     """Several processes are allowed where all see the sessions."""
     app_for(Counter, ResourcesServerSettings(workers=2, sessions=SessionsSettings(url=f"sqlite:///{tmp_path}/s.db")))
+
+
+@pytest.mark.chaos
+async def test_a_server_killed_again_and_again_runs_each_call_once(tmp_path: Path) -> None:
+    """Thirty episodes of ten calls, their caller asking again by call id; every stock ends where it should."""
+    url, port = f"sqlite:///{tmp_path / 'sessions.db'}", free_port()
+    base, order = f"http://127.0.0.1:{port}", {"stock": {"bolt": 10}, "order": {"bolt": 10}}
+
+    async def ask(http: aiohttp.ClientSession, path: str, session: str, body: Any, **headers: str) -> Any:
+        while True:
+            try:
+                sent = {"X-Session-Id": session, **headers}
+                async with http.post(base + path, data=json.dumps(body), headers=sent) as reply:
+                    assert reply.status == 200, await reply.text()
+                    return await reply.json()
+            except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError):
+                await asyncio.sleep(0.05)
+
+    async def episode(http: aiohttp.ClientSession) -> float:
+        session = new_id()
+        await ask(http, "/seed_session", session, order)
+        for number in range(10):
+            made = await ask(http, "/reserve", session, {"product": "bolt", "units": 1}, **{"X-Call-Id": f"{number}.0"})
+            assert made["number"] == number + 1
+        return float((await ask(http, "/verify", session, {**order, "response": {"output": []}}))["reward"])
+
+    async def keep_killing(ended: asyncio.Event) -> int:
+        kills = 0
+        while not ended.is_set():
+            async with process(url, port) as (_, server):
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(ended.wait(), 0.3 + random.random())
+                server.send_signal(signal.SIGKILL)
+                kills += 1
+        return kills
+
+    ended = asyncio.Event()
+    killer = asyncio.create_task(keep_killing(ended))
+    async with aiohttp.ClientSession() as http:
+        rewards = await asyncio.gather(*(episode(http) for _ in range(30)))
+    ended.set()
+    assert await killer > 2
+    assert rewards == [1.0] * 30
