@@ -424,8 +424,10 @@ def test_toolkits_narrow_what_is_offered() -> None:
     assert len(office().offered()) == 27
     assert office(toolkits=["email_send_email", "calendar"]).offered()[0] == "email_send_email"
     assert office(toolkits=["email_send_email"]).offered() == ["email_send_email"]
-    with pytest.raises(UsageError, match="no toolkit and no tool is called 'post'"):
-        office(toolkits=["post"])
+    with pytest.raises(UsageError, match="no toolkit is called 'post'"):
+        Workplace.of_row({"ground_truth": [], "toolkits": ["post"]})
+    with pytest.raises(UsageError, match="there is no tool 'email_burn'"):
+        office(toolkits=["email_burn"])
 
 
 def test_a_row_of_nemo_gym_is_understood_in_both_forms() -> None:

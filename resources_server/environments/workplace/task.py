@@ -54,18 +54,25 @@ class WorkplaceTask(Task):
             return row
         return {**{name: nested[name] for name in ("ground_truth", "accept", "toolkits") if name in nested}, **row}
 
+    @field_validator("toolkits")
+    @classmethod
+    def _known(cls, value: list[str]) -> list[str]:
+        """A misspelt toolkit is told when the rows are read; a tool that its toolkit lacks, when the row is seeded."""
+        for name in value:
+            if name not in KITS and not name.startswith(tuple(f"{kit}_" for kit in KITS)):
+                raise ValueError(f"no toolkit is called {name!r} (have: {', '.join(KITS)})")
+        return value
+
     def offered(self, tools: Iterable[str]) -> list[str]:
         """Those of the tools that the row's `toolkits` name.
 
         Raises:
-            UsageError: there is no such toolkit or tool.
+            UsageError: there is no such tool.
         """
         names = list(tools)
         unknown = [each for each in self.toolkits if each not in KITS and each not in names]
         if unknown:
-            raise UsageError(
-                f"field 'toolkits': no toolkit and no tool is called {unknown[0]!r} (toolkits: {', '.join(KITS)})"
-            )
+            raise UsageError(f"field 'toolkits': there is no tool {unknown[0]!r}")
         kits = {KITS[each] for each in self.toolkits if each in KITS}
         prefixes = tuple(f"{kit}_" for kit in (*kits, "company_directory")) if kits else ()
         return [name for name in names if not self.toolkits or name in self.toolkits or name.startswith(prefixes)]
