@@ -11,19 +11,21 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
+import re
 import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from resources_server.grading import finals, numbers
-from resources_server.grading.forms import plain
+from resources_server.grading import finals, latex, numbers
+from resources_server.grading.forms import Form, plain
 from resources_server.grading.grade import Grade, right, short, wrong
 from wire.errors import Failed, UsageError
 
 WORKER = Path(__file__).with_name("symbolic_worker.py")
 LATEX = Path(__file__).with_name("latex.py")
 START_S = 30.0  # importing sympy takes 0.5 s, on a busy machine longer
+WORDS = re.compile(r"[^\W\d_]+(?:[ '’-][^\W\d_]+)*")
 MOST_CHARS = 2000  # of an answer
 CPU_SLACK = 4  # time by the clock for each second of CPU, on a busy machine
 
@@ -43,8 +45,8 @@ class Symbolic:
         r"""1 when the final answer of `text` (`\boxed{…}`, `Answer: …`, or all of it) equals `expected`.
 
         Numbers, expressions, equations (up to a factor), inequalities and intervals, sets, tuples, matrices, vectors.
-        `tolerance` is relative, for answers that are decimals; `ordered` makes lists without brackets count in
-        order. ValueError when `expected` cannot be read: the row's fault.
+        Words (`no solution`) are compared as text. `tolerance` is relative, for answers that are decimals; `ordered` makes
+        lists without brackets count in order. ValueError when `expected` cannot be read: the row's fault.
         """
         found = finals.final(text)
         if found.text is None:
@@ -54,6 +56,10 @@ class Symbolic:
             return wrong(f"an answer of {len(said)} characters")
         if plain(said) == plain(expected) or (not tolerance and _same_number(said, expected)):
             return right()
+        if _is_words(expected):
+            form = Form(unicode="nfkc", collapse=True)
+            same = form.of(said) == form.of(finals.unwrapped(expected))
+            return right() if same else wrong(f"answered {short(said)}, expected {short(expected)}")
         answer = await self._ask({"a": said, "b": expected, "tolerance": tolerance, "ordered": ordered})
         if "unreadable" in answer:
             raise ValueError(f"the expected answer {short(expected)} cannot be read: {answer['unreadable']}")
@@ -128,6 +134,17 @@ class Worker:
                 self._process.kill()
             await self._process.wait()
             self._process = None
+
+
+def _is_words(expected: str) -> bool:
+    """Whether the row expects plain words, which are no mathematics."""
+    if not WORDS.fullmatch(finals.unwrapped(expected)):
+        return False
+    try:
+        latex.parse(expected)
+    except latex.Unreadable:
+        return True
+    return False
 
 
 def _same_number(said: str, expected: str) -> bool:

@@ -156,7 +156,7 @@ def as_interval(parts: tuple[Any, ...]) -> Any:
 def plain(value: Any, other: Any) -> Any:
     """A list beside a set is a set; an interval of two numbers beside a tuple is a tuple; a row beside a vector."""
     if one_of(value, "list") and isinstance(other, sympy.FiniteSet):
-        return sympy.FiniteSet(*value[1:])
+        return sympy.FiniteSet(*(solution(each, None) for each in value[1:]))
     if one_of(value, "tuple") and one_of(other, "interval") and len(value) == 3:
         return ("interval", value[1], value[2], True, True)
     if (one_of(value, "tuple") or one_of(value, "list")) and isinstance(other, sympy.MatrixBase):

@@ -66,6 +66,22 @@ SAME = [
     (r"\emptyset", r"\{\}"),
     ("2^{10}", "1024"),
     ("9^9^9", "9^{9^9}"),
+    ("x = 1 or x = 2", r"\{1, 2\}"),
+    ("x=1, x=2", "2, 1"),
+    (r"\frac{1}{2}x", "x/2"),
+    ("(1, 0), (-1, 0)", "(-1,0), (1,0)"),
+    ("No solution.", r"\text{no solution}"),
+    ("Monday", "monday"),
+    (r"3\cdot 10^{-2}", "0.03"),
+    (r"\frac{\sqrt{3}}{3}", r"\frac{1}{\sqrt{3}}"),
+    ("a_1 + a_2", "a_2 + a_1"),
+    (r"x \le 2", r"(-\infty, 2]"),
+    ("f(x)", "f(x)"),
+    ("12\\text{ cm}", "12"),
+    (r"50\%", "50"),
+    (r"\$5", "5"),
+    ("n!", "n!"),
+    (r"2^{n+1} - 2^n", "2^n"),
 ]
 DIFFERENT = [
     ("0.333", r"\frac{1}{3}"),
@@ -91,6 +107,11 @@ DIFFERENT = [
     ("True", "1"),
     ("5 or 6", "5"),
     ("i don't know", "5"),
+    ("Tuesday", "Monday"),
+    ("5", "no solution"),
+    ("Monday or Tuesday", "Monday"),
+    ("a_1", "a_2"),
+    (r"x \le 2", r"(-\infty, 2)"),
 ]
 
 
@@ -144,4 +165,4 @@ async def test_decimals_within_a_tolerance(symbolic: Symbolic) -> None:
 async def test_an_unreadable_expected_answer_is_the_rows_fault(symbolic: Symbolic) -> None:
     """A failed verdict, not a zero."""
     with pytest.raises(ValueError, match="cannot be read"):
-        await symbolic.match("5", "the number of horses")
+        await symbolic.match("5", "the 7 horses of {")
