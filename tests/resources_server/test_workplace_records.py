@@ -194,6 +194,6 @@ def test_a_missing_file_or_a_clock_that_is_none_is_told(folder: Path) -> None:
     """The message says which files a company has."""
     (folder / "emails.csv").unlink()
     with pytest.raises(UsageError, match=r"emails\.csv is missing"):
-        company.load(folder)
+        Workplace.bound({"data_dir": str(folder)})
     with pytest.raises(UsageError, match="clock 'noon' is no time"):
-        company.load(company.OWN_TABLES, "noon")
+        Workplace.bound({"clock": "noon"})

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from resources_server import Call, Environment, Response, ToolError, Verdict
 from resources_server.environments.workplace import company, scoring
@@ -44,6 +44,16 @@ class Workplace(Environment[WorkplaceTask]):
         """Refuse to assign a task to an address that is in neither the directory nor the task table, as WorkBench does. Rows that were
         written for another company assign to its people, so they need this off."""
 
+        @model_validator(mode="after")
+        def _readable(self) -> Self:
+            """Read the company now, so that a wrong file is a mistake in the config, told in one line before a server is up."""
+            self.company()
+            return self
+
+        def company(self) -> Company:
+            """The company that these options mean, read once per process."""
+            return company.load(self.data_dir, self.clock, self.known_assignees)
+
     blocking: ClassVar[bool] = False  # everything is in memory: a tool takes well under a millisecond
 
     email: Mail = Field(default_factory=Mail)
@@ -58,7 +68,8 @@ class Workplace(Environment[WorkplaceTask]):
     @classmethod
     def load(cls, options: Any) -> Company:
         """The company of the options, read once per process."""
-        return company.load(options.data_dir, options.clock, options.known_assignees)
+        found: Company = options.company()
+        return found
 
     def model_post_init(self, context: Any, /) -> None:
         """Show the company to every toolkit of a new or restored world."""
