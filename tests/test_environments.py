@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
-from resources_server import Call, Environment, Response, ToolError, Verdict
+from resources_server import Call, Environment, Game, Response, ToolError, Verdict
 from wire import jsonl, plugins, strict_json
 from wire.rollout import check_row
 
@@ -48,7 +48,7 @@ async def play(world: Environment[Any], solution: list[Call] | str) -> Response:
     if isinstance(solution, str):
         return Response(output=[{"type": "message", "role": "assistant", "content": solution}])
     for call in solution:
-        tool = type(world).tools[call.name]
+        tool = type(world).step_tool if call.name == "act" and isinstance(world, Game) else type(world).tools[call.name]
         try:
             await settled(tool.bind(world)(**tool.check(strict_json.dumps(call.arguments))))
         except ToolError as error:

@@ -12,6 +12,7 @@ from wire.metrics import Metrics
 
 ROOM = "resources_server"
 DONE = "done"
+ACT = "act"  # a move in a game: a call of this name where the agent offers one, else the text of a turn
 
 
 class Reference(Backend):
@@ -48,10 +49,12 @@ class Reference(Backend):
         if solution is None:
             solution = request.conversation.memory = await self._solution(request)
         calls, text = solution
-        turn = sum(item.get("type") == "function_call" for item in request.history)
+        turn = sum(item.get("type") == "function_call" or item.get("role") == "assistant" for item in request.history)
         if turn >= len(calls):
             return Response([message_item(DONE if text is None else text)], model="reference")
         call = calls[turn]
+        if call["name"] == ACT and not _offers(request, ACT):  # a game that is played by text
+            return Response([message_item(str(call["arguments"]["action"]))], model="reference")
         return Response([call_item(call["name"], call["arguments"], f"call_{turn}")], model="reference")
 
     async def _solution(self, request: Request) -> tuple[list[dict[str, Any]], str | None]:
@@ -77,6 +80,10 @@ class Reference(Backend):
             return await self._client.post(world, "/solution", b"{}", headers, deadline=request.deadline)
         except CallError as error:
             raise Failed("model_unreachable", f"the reference solution cannot be had: {error}") from error
+
+
+def _offers(request: Request, name: str) -> bool:
+    return any(tool.get("name") == name for tool in request.params.get("tools") or ())
 
 
 def _read(reply: Reply) -> tuple[list[dict[str, Any]], str | None]:
