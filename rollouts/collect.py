@@ -24,8 +24,9 @@ from rollouts.lines import Identity, Line
 from rollouts.plan import Plan, Reporter
 from rollouts.schedule import Key, Part, Schedule
 from rollouts.summary import EnvironmentSummary, Summary, Tick
+from wire import strict_json
 from wire.client import Client
-from wire.errors import TriviumError
+from wire.errors import Failed, TriviumError
 
 __all__ = ["Inputs", "check_inputs", "collect"]
 
@@ -126,15 +127,18 @@ class _Collector:
                 break
             started = self._in_flight[key] = self._tasks.create_task(self._rollout(key))
             started.add_done_callback(partial(self._ended, key))
-        waits_until = self._schedule.next_at() if self._stopped is None else None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if waits_until is not None:
-            delay = max(0.001, waits_until - now)
-            self._timer = asyncio.get_running_loop().call_later(delay, self._fill)
-        elif not self._in_flight:
+        if self._stopped is None and len(self._in_flight) < self._settings.concurrency:
+            self._wake_at(self._schedule.next_at(), now)
+        if self._timer is None and not self._in_flight:
             self._finished.set()
+
+    def _wake_at(self, due: float | None, now: float) -> None:
+        """Fill the free slots when the next rollout that waits may start."""
+        if due is not None:
+            self._timer = asyncio.get_running_loop().call_later(max(0.001, due - now), self._fill)
 
     async def _rollout(self, key: Key) -> None:
         """One attempt, from its row to its line."""
@@ -154,8 +158,12 @@ class _Collector:
 
     def _commit(self, task: int, sample: int, line: Line, timing: Timing) -> None:
         """Write the line and decide what follows from it."""
-        before = self._count(task)
-        text = lines.stamp(line, self._identity(task, sample, timing))
+        before, identity = self._count(task), self._identity(task, sample, timing)
+        try:
+            text = lines.stamp(line, identity)
+        except strict_json.JSONError as error:
+            line = lines.without_verdict(self._inputs.rows.parsed(task), Failed("unserialisable", str(error)))
+            text = lines.stamp(line, identity)
         self._ran += 1
         if lines.failed(line):
             self._inputs.journal.failure(text)

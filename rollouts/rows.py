@@ -114,6 +114,11 @@ class Rows:
         file, row = self._locate(task)
         return file.read(row)
 
+    def parsed(self, task: int) -> dict[str, Any]:
+        """The row as an object. Raises as `read`."""
+        row: dict[str, Any] = strict_json.loads(self.read(task))
+        return row
+
     def close(self) -> None:
         """Close the files."""
         for file in self._files:
