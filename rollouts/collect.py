@@ -151,6 +151,7 @@ class _Collector:
     def _ended(self, key: Key, ended: "asyncio.Task[None]") -> None:
         """Give the slot to the next; a callback, since a task that is cancelled before it has begun runs no `finally`."""
         del self._in_flight[key]
+        self._schedule.ended(key)
         self._cancelled += ended.cancelled()
         if not ended.cancelled() and ended.exception() is not None:
             self._stopped = self._stopped or "an error"

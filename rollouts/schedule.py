@@ -4,6 +4,7 @@ Nothing here waits or starts anything; the collector asks whenever a slot is fre
 """
 
 import heapq
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,9 @@ from rollouts.settings import GroupSettings
 
 Key = tuple[int, int]
 """(task, sample)."""
+
+SUSPECT = 2  # agent servers lost under a rollout, from which on it is kept apart
+MOST_APART = 1 << 20
 
 _LEAST_WEIGHT = 1e-9  # a source of weight 0 starts when the others have nothing left
 
@@ -51,6 +55,7 @@ class Schedule:
         self._feeds = {index: self._feed(part) for index, part in enumerate(parts)}
         self._later: list[tuple[float, int, Key]] = []
         self._order = 0
+        self._apart = _Apart()
         self._replaced: dict[int, int] = {}  # task -> extra samples that were called for; only where some were
 
     def size(self, task: int) -> int:
@@ -69,9 +74,13 @@ class Schedule:
             now: Seconds on the clock of `again`.
             fits: Whether a task can end in time; one that cannot is not asked about again.
         """
+        while self._apart.waiting and self._apart.free:
+            key = self._apart.waiting.popleft()
+            if self._open(key) and fits(key[0]):
+                return self._apart.enter(key)
         while self._later and self._later[0][0] <= now:
             key = heapq.heappop(self._later)[2]
-            if self._open(key) and fits(key[0]):
+            if self._open(key) and fits(key[0]) and self._may_start(key):
                 return key
         while self._feeds:
             index = min(
@@ -79,7 +88,7 @@ class Schedule:
                 key=lambda each: (self._parts[each].taken + 1) / max(self._parts[each].weight, _LEAST_WEIGHT),
             )
             for key in self._feeds[index]:
-                if self._open(key) and fits(key[0]):
+                if self._open(key) and fits(key[0]) and self._may_start(key):
                     self._parts[index].taken += 1
                     return key
             del self._feeds[index]
@@ -91,6 +100,10 @@ class Schedule:
         """Give the rollout out again, not before `at`."""
         self._order += 1
         heapq.heappush(self._later, (at, self._order, key))
+
+    def ended(self, key: Key) -> None:
+        """A rollout that was taken is not in flight any more, whatever came of it."""
+        self._apart.leave(key, survived=not self._lost(key))
 
     def next_at(self) -> float | None:
         """When the next rollout that waits may start; None when none waits."""
@@ -127,6 +140,19 @@ class Schedule:
         started = [at + 1 - size for at in range(size, len(states)) if states[at] != NEW]
         return max(self._replaced.get(task, 0), *started, 0)
 
+    def _may_start(self, key: Key) -> bool:
+        """Whether a rollout starts now; one that may have killed its agent server waits until it can do no harm to others like it."""
+        if not self._lost(key) or self._keys.attempts(*key) < SUSPECT:
+            return True
+        if self._apart.free:
+            self._apart.enter(key)
+            return True
+        self._apart.waiting.append(key)
+        return False
+
+    def _lost(self, key: Key) -> bool:
+        return self._keys.state(*key) in (WAITING, SPENT) and self._keys.kind(*key) == "agent_lost"
+
     def _open(self, key: Key) -> bool:
         """Whether a rollout still has to be run: it has not ended for good, and its group has not enough."""
         states = self._keys.group(key[0])
@@ -154,6 +180,31 @@ class Schedule:
                 if self._keys.state(task, sample) == WAITING and self._replaced.get(task, 0) <= sample - size:
                     yield task, sample
             self.replace(task)
+
+
+class _Apart:
+    """Rollouts whose agent server died under them more than once: one of them may be what kills it.
+
+    They run one at a time, so that it takes none of the others along; after each that ends well twice as many may run at once.
+    """
+
+    def __init__(self) -> None:
+        self.waiting: deque[Key] = deque()
+        self._in_flight: set[Key] = set()
+        self._room = 1
+
+    @property
+    def free(self) -> bool:
+        return len(self._in_flight) < self._room
+
+    def enter(self, key: Key) -> Key:
+        self._in_flight.add(key)
+        return key
+
+    def leave(self, key: Key, *, survived: bool) -> None:
+        if key in self._in_flight:
+            self._in_flight.remove(key)
+            self._room = min(self._room * 2, MOST_APART) if survived else 1
 
 
 def extra_samples(groups: GroupSettings) -> int:

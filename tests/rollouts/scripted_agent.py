@@ -13,8 +13,8 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 class ScriptedAgent:
     """Answers `/run` as the row's `does` says; a list means one word per attempt, the last one again and again.
 
-    `ok` (reward from the row's `pays`), `slow` (answers when `release` is set), `hang`, `busy` (503, then ok), `html`, `nan`, `text`
-    (reward "1"), `400`, `502`, `cut` (the connection breaks), or a failure kind.
+    `ok` (reward from the row's `pays`), `slow` (answers when `release` is set), `pause`, `hang`, `poison` (takes everything that is in
+    flight along), `busy` (503, then ok), `html`, `nan`, `text` (reward "1"), `400`, `502`, `cut` (the connection breaks), or a failure kind.
     """
 
     def __init__(self) -> None:
@@ -27,6 +27,7 @@ class ScriptedAgent:
         self.came: Counter[str] = Counter()
         self.arrived = asyncio.Condition()
         self.given_up = 0
+        self.crash = asyncio.Event()  # set: everything in flight loses its connection
         self.closes = True  # whether `/close_session` is answered
         self.closing = 0
 
@@ -59,15 +60,18 @@ class ScriptedAgent:
             self.arrived.notify_all()
         gone = asyncio.create_task(_gone(receive))
         play = asyncio.create_task(self._play(row, send))
+        crash = asyncio.create_task(self.crash.wait())
         try:
-            await asyncio.wait({gone, play}, return_when=asyncio.FIRST_COMPLETED)
-            if not play.done():
+            await asyncio.wait({gone, play, crash}, return_when=asyncio.FIRST_COMPLETED)
+            if crash.done() and not play.done():
+                await _cut(send)
+            elif not play.done():
                 self.given_up += 1
         finally:
             self.in_flight -= 1
-            gone.cancel()
-            play.cancel()
-            await asyncio.gather(gone, play, return_exceptions=True)
+            for task in (gone, play, crash):
+                task.cancel()
+            await asyncio.gather(gone, play, crash, return_exceptions=True)
 
     async def until_asked(self, times: int) -> None:
         """Wait until so many rollouts have come."""
@@ -86,6 +90,12 @@ class ScriptedAgent:
         self.came[name] += 1
         if word == "slow":
             await self.release.wait()
+        elif word == "pause":
+            await asyncio.sleep(0.05)
+        elif word == "poison":
+            self.crash.set()
+            self.crash = asyncio.Event()
+            await asyncio.Event().wait()
         elif word == "hang":
             await asyncio.Event().wait()
         if word == "busy" and self.came[name] == 1:
@@ -97,9 +107,8 @@ class ScriptedAgent:
         elif word == "502":
             await _answer(send, 502, b"bad gateway")
         elif word == "cut":
-            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"100")]})
-            await send({"type": "http.response.body", "body": b"{", "more_body": False})
-        elif word in ("ok", "slow", "busy", "nan", "text"):
+            await _cut(send)
+        elif word in ("ok", "slow", "pause", "busy", "nan", "text"):
             await _answer(send, 200, json.dumps(scored(row, word)).encode())
         else:
             await _answer(send, 200, json.dumps(failed(row, word)).encode())
@@ -146,6 +155,12 @@ async def _body(receive: Receive) -> bytes:
 async def _gone(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+async def _cut(send: Send) -> None:
+    """Begin an answer and break the connection."""
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"100")]})
+    await send({"type": "http.response.body", "body": b"{", "more_body": False})
 
 
 async def _answer(send: Send, status: int, body: bytes) -> None:

@@ -162,3 +162,12 @@ async def test_a_data_set_that_is_overwritten_stops_the_run(runs: Runs, agent: S
     with pytest.raises(UsageError, match=r"rows\.jsonl:2: the row was changed"):
         await run
     assert keys(runs.output) == [(0, 0)]
+
+
+async def test_a_row_that_kills_the_agent_takes_no_other_along(runs: Runs, agent: ScriptedAgent) -> None:
+    """Lost twice, rollouts are kept apart: what is left of the attempts is enough for all but the one that kills."""
+    rows = [row(each, does="poison" if each == 3 else "pause") for each in range(8)]
+    summary = await runs.collect(rows, concurrency=8)
+
+    assert summary.line == "7 ok, 1 failed, 0 missing" and summary.kinds == {"agent_lost": 1}
+    assert (3, 0) not in keys(runs.output)
