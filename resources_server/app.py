@@ -69,9 +69,16 @@ def app_for(
     app = App(server, token=token)
     called, bound = name or environment.__name__, environment.bound(settings.options)
     host = Host(called, bound, _store(called, bound, settings), settings, app.metrics)
-    Routes(app, host, SessionNames(server, secret), Tasks(dataset)).add()
+    names = SessionNames(server, secret)
+    Routes(app, host, names, Tasks(dataset)).add()
+
+    async def start() -> None:
+        await host.start()
+        if host.store.secret is not None:
+            names.share(host.store.secret)
+
     app.facts = {"environment": host.ref.model_dump()}
-    app.on_start(host.start)
+    app.on_start(start)
     app.on_stop(host.stop)
     return app
 

@@ -50,6 +50,12 @@ CALLS = Table(
     Column("reply", LargeBinary),
     Index("trivium_calls_by_id", "environment", "session_id", "call_id"),
 )
+SECRETS = Table(
+    "trivium_secrets",
+    METADATA,
+    Column("name", String(64), primary_key=True),
+    Column("value", LargeBinary, nullable=False),  # random, made by whoever came first
+)
 
 
 def with_driver(url: str) -> URL:

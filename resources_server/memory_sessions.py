@@ -24,6 +24,7 @@ class MemorySessions:
     """
 
     shared = False
+    secret: bytes | None = None
 
     def __init__(self, ttl_s: float = 3600.0, max_sessions: int = 20_000, max_bytes: int = 4 << 30) -> None:
         self._ttl_s = ttl_s

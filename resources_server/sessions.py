@@ -107,6 +107,8 @@ class SessionStore(Protocol):
 
     shared: bool
     """Whether several processes may serve the same sessions."""
+    secret: bytes | None
+    """What signs cookies in all of them, once the store is open; None where there is one process."""
 
     async def start(self, close_world: CloseWorld) -> None:
         """Open what is needed. `close_world` is called for each world that ends without being asked to."""

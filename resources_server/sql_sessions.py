@@ -18,13 +18,14 @@ from sqlalchemy import Row, and_, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from resources_server.database import CALLS, METADATA, SESSIONS, engine_for, with_driver
+from resources_server.database import CALLS, METADATA, SECRETS, SESSIONS, engine_for, with_driver
 from resources_server.environment import Environment
 from resources_server.sessions import CloseWorld, Ran, Record, Reply, Seeded, Session, never_seeded
 from resources_server.turns import Turns
 from wire import strict_json
 from wire.errors import Failed, Gone, Overloaded, UsageError
 
+COOKIE_SECRET = "session cookies"  # its name in the table
 HOLD_S = 10.0  # renewed at a third of it; past it the process is taken for dead
 WAIT_S = 30.0  # for a session that another process holds
 FIRST_LOOK_S = 0.01  # between two looks at a held session; doubles
@@ -72,6 +73,7 @@ class SqlSessions:
         self._turns: dict[str, tuple[Turns, list[None]]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._close_world: CloseWorld | None = None
+        self.secret: bytes | None = None
         self._open = self._bytes = self._busy = self._expired = 0
 
     async def start(self, close_world: CloseWorld) -> None:
@@ -84,6 +86,7 @@ class SqlSessions:
         except (SQLAlchemyError, OSError) as error:
             where = self._url.render_as_string(hide_password=True)
             raise UsageError(f"resources_server.sessions.url: cannot open {where}: {error}") from error
+        self.secret = await self._common_secret()
         await self._measure()
         self._tasks = [asyncio.create_task(self._renew()), asyncio.create_task(self._tidy())]
 
@@ -360,6 +363,15 @@ class SqlSessions:
             await connection.execute(delete(SESSIONS).where(SESSIONS.c.environment == self._name, forgotten))
         for each in found:
             await self._expire(each)
+
+    async def _common_secret(self) -> bytes:
+        """What signs the cookies of all replicas: the first one's, kept in the database."""
+        with contextlib.suppress(IntegrityError):
+            async with self._engine.begin() as connection:
+                await connection.execute(insert(SECRETS).values(name=COOKIE_SECRET, value=secrets.token_bytes(32)))
+        async with self._engine.connect() as connection:
+            found = await connection.execute(select(SECRETS.c.value).where(SECRETS.c.name == COOKIE_SECRET))
+            return bytes(found.scalar_one())
 
     async def _measure(self) -> None:
         count = select(func.count(), func.coalesce(func.sum(SESSIONS.c.size), 0)).where(self._mine)

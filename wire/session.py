@@ -34,7 +34,14 @@ class SessionNames:
     def __init__(self, server: str, secret: str | None = None) -> None:
         self.cookie_name = "trivium_" + re.sub(r"[^A-Za-z0-9_]", "_", server)[:64]
         self._prefix = self.cookie_name.encode() + b"="
-        self._signer = Signer(secret or _configured_secret() or secrets.token_bytes(32), salt=b"trivium.session")
+        given = secret or _configured_secret()
+        self._configured = given is not None
+        self._signer = _signer(given or secrets.token_bytes(32))
+
+    def share(self, secret: bytes) -> None:
+        """Sign with what all replicas have, unless a secret is configured."""
+        if not self._configured:
+            self._signer = _signer(secret)
 
     def read(self, headers: dict[bytes, bytes]) -> Named:
         """The session that a request names; the header counts where there is a cookie, too.
@@ -78,6 +85,10 @@ class SessionNames:
             if each.startswith(self._prefix):
                 return each[len(self._prefix) :].strip(b'"')
         return None
+
+
+def _signer(secret: str | bytes) -> Signer:
+    return Signer(secret, salt=b"trivium.session")
 
 
 def new_session_id() -> str:

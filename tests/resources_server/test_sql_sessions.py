@@ -94,6 +94,14 @@ async def test_another_server_goes_on_with_a_session(serve: Serve, url: str) -> 
                 assert reply.status == 410 and "closed" in reply.text
 
 
+async def test_replicas_read_each_others_cookies(serve: Serve, url: str) -> None:
+    """Nothing has to be configured: what signs them is in the database."""
+    async with serve(Counter, sessions={"url": url}) as one, serve(Counter, sessions={"url": url}) as two:
+        cookie = (await one.post("/seed_session", ROW, session=None)).cookie
+        moved = await two.post("/increment_counter", {"count": 2}, session=None, cookie=cookie)
+        assert (moved.status, moved.cookie) == (200, cookie)
+
+
 async def test_unknown_and_early_closed_sessions(serve: Serve, url: str) -> None:
     """As in memory: never seeded is 401; closed before its seed, it stays closed."""
     async with serve(Counter, sessions={"url": url}) as world:
