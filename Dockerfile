@@ -14,7 +14,11 @@ COPY . .
 RUN pip install -q --no-deps .
 
 FROM python:3.11-slim
-RUN useradd --uid 10001 --create-home trivium \
+# libgomp1: llama.cpp's threads.
+RUN apt-get update -qq \
+    && apt-get install -y -qq --no-install-recommends libgomp1 >/dev/null \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --uid 10001 --create-home trivium \
     && mkdir -p /results /run/trivium /models \
     && chown trivium /results /run/trivium /models
 COPY --from=build /opt/trivium /opt/trivium

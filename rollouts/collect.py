@@ -98,18 +98,21 @@ class _Collector:
 
     async def _play_all(self) -> None:
         watchers = [asyncio.create_task(each) for each in (self._watch_stop(), self._watch_clock())]
+        broken: list[BaseException] = []  # raised below: Python before 3.11.4 wraps what an `except*` raises
         try:
             async with asyncio.TaskGroup() as self._tasks:
                 self._fill()
                 await self._until_finished()
         except* TriviumError as errors:
-            raise errors.exceptions[0] from None
+            broken.extend(errors.exceptions)
         finally:
             if self._timer is not None:
                 self._timer.cancel()
             for each in watchers:
                 each.cancel()
             await asyncio.gather(*watchers, *(gate.close() for gate in self._gates.values()), return_exceptions=True)
+        if broken:
+            raise broken[0]
 
     async def _until_finished(self) -> None:
         try:

@@ -154,12 +154,7 @@ class _Launch:
     async def start(self) -> None:
         slots = [(server, index) for server in self._servers for index in range(server.workers)]
         await asyncio.gather(*(self._spawn(server, index) for server, index in slots))
-        try:
-            async with asyncio.TaskGroup() as group:
-                for server in self._servers:
-                    group.create_task(self._until_up(server))
-        except* TriviumError as errors:
-            raise _first(errors) from None
+        await self._all_up()
         self._keepers = [asyncio.create_task(self._keep(server, index)) for server, index in slots]
 
     async def stop(self) -> None:
@@ -183,6 +178,18 @@ class _Launch:
         child = await Child.start(message, self._on_line)
         self._running.children[server.name, index] = child
         return child
+
+    async def _all_up(self) -> None:
+        waiting = [asyncio.create_task(self._until_up(server)) for server in self._servers]
+        try:
+            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_EXCEPTION)
+        finally:
+            for each in waiting:
+                each.cancel()
+        # A refused config explains more than a crash beside it.
+        for failure in sorted((each.exception() for each in done), key=lambda error: not isinstance(error, UsageError)):
+            if failure is not None:
+                raise failure
 
     async def _until_up(self, server: Server) -> None:
         """Return when it is healthy; the question waits in the socket's backlog, so a dead child is noticed beside it."""
@@ -231,12 +238,6 @@ class _Launch:
         )
         self._bound[server.name].close()
         self._running.lost.set()
-
-
-def _first(errors: BaseExceptionGroup[Any]) -> TriviumError:
-    """A refused config explains more than a crash that it caused elsewhere."""
-    flat: list[TriviumError] = [each for each in errors.exceptions if isinstance(each, TriviumError)]
-    return min(flat, key=lambda each: not isinstance(each, UsageError))
 
 
 def _death(child: Child, status: int) -> TriviumError:
