@@ -23,6 +23,7 @@ from rollouts.keys import PERMANENT, SPENT, WAITING, Counts
 from rollouts.lines import Identity, Line
 from rollouts.plan import Plan, Reporter
 from rollouts.schedule import Key, Part, Schedule
+from rollouts.statistics import failure_of
 from rollouts.summary import EnvironmentSummary, Summary, Tick
 from wire import strict_json
 from wire.client import Client
@@ -78,6 +79,7 @@ class _Collector:
         self._began, self._tokens_before = time.monotonic(), inputs.statistics.output_tokens
         self._done_before = self._counts.ok + self._counts.failed
         self._ran = self._retried = self._cancelled = self._failed = self._left_out = 0
+        self._told: set[str] = set()
         self._stopped: str | None = None
         self._interrupted = False
         self._finished = asyncio.Event()
@@ -186,6 +188,7 @@ class _Collector:
         passes, left = lines.retryable(line), attempts < self._settings.attempts
         alive = self._gates[self._inputs.rows.source(task).agent_server].dead is None
         again = self._filter.failed(may_filter=passes and left and alive)
+        self._tell_first(line)
         self._inputs.note_failure(task, line, WAITING if again else SPENT if passes else PERMANENT)
         if again:
             self._retried += 1
@@ -193,6 +196,13 @@ class _Collector:
         else:
             self._failed += 1
             self._schedule.replace(task)
+
+    def _tell_first(self, line: Line) -> None:
+        """The first failure of each kind at once: a person may want to mend its cause and start again."""
+        kind, message = failure_of(line)
+        if kind not in self._told:
+            self._told.add(kind)
+            self._reporter.note(f"task {line['task_index']}, repeat {line['rollout_index']}: {kind}: {message}")
 
     def _identity(self, task: int, sample: int, timing: Timing) -> Identity:
         source = self._inputs.rows.source(task)

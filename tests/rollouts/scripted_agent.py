@@ -14,7 +14,8 @@ class ScriptedAgent:
     """Answers `/run` as the row's `does` says; a list means one word per attempt, the last one again and again.
 
     `ok` (reward from the row's `pays`), `slow` (answers when `release` is set), `pause`, `hang`, `poison` (takes everything that is in
-    flight along), `busy` (503, then ok), `html`, `nan`, `text` (reward "1"), `400`, `502`, `cut` (the connection breaks), or a failure kind.
+    flight along), `busy` (503, then ok), `html`, `nan`, `text` (reward "1"), `400`, `502`, `cut` (the connection breaks), or a
+    failure kind.
     """
 
     def __init__(self) -> None:

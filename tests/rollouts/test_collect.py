@@ -50,6 +50,7 @@ async def test_a_bad_row_does_not_take_the_others_along(runs: Runs) -> None:
     assert {each["failure_kind"] for each in lines(runs.failures)} == {"model_error", "verifier_error", "agent_lost"}
     assert all(each["reward"] is None and each["mask_sample"] for each in lines(runs.failures))
     assert summary.kinds == {"model_error": 1, "verifier_error": 1, "agent_lost": 1}
+    assert "task 3, repeat 0: model_error: model_error on purpose" in runs.heard.notes and len(runs.heard.notes) == 3
 
 
 async def test_a_passing_cause_is_tried_again(runs: Runs, agent: ScriptedAgent) -> None:
