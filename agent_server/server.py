@@ -1,12 +1,11 @@
 """What the agent server's routes do. It shares an agent, a client and a count among rollouts, and nothing of any one rollout."""
 
-import asyncio
 import secrets
-from collections.abc import Coroutine
 from http.cookies import CookieError, SimpleCookie
-from typing import Any, TypeVar
+from typing import Any
 
 from agent_server import agent_sessions, forms, line
+from agent_server.admission import Admission
 from agent_server.agent import Agent
 from agent_server.rollout import Closer, Player, Rollout, act
 from agent_server.rows import resources_servers, server_of
@@ -19,17 +18,10 @@ from wire import strict_json
 from wire.app import App, HotReply, HotRequest, no_such_path
 from wire.client import CallError, Client
 from wire.deadline import Deadline
-from wire.errors import Failed, Overloaded, TriviumError, Unprocessable, UsageError
+from wire.errors import Failed, Unprocessable, UsageError
 
-T = TypeVar("T")
 SESSION_BYTES = 24  # 192 random bits of a session id made here
 TOOLS_S = 10.0  # for the tools' server to tell what it has
-
-
-class CallerGoneError(TriviumError):
-    """The caller of a rollout left before its end; nobody reads this."""
-
-    status, code = 499, "caller_gone"
 
 
 class AgentServer:
@@ -49,8 +41,7 @@ class AgentServer:
         self._metrics = app.metrics
         self._servers = resources_servers(client.addresses)
         self._sessions = agent_sessions.AgentSessions()
-        self._in_flight = 0
-        app.metrics.gauge("rollouts_in_flight", lambda: self._in_flight)
+        self._admission = Admission(settings.max_rollouts, app.metrics)
         app.metrics.gauge("agent_sessions_open", lambda: len(self._sessions))
 
     async def start(self) -> None:
@@ -66,7 +57,7 @@ class AgentServer:
         """`POST /run`: a row in, its rollout line out; a failed rollout is a line too."""
         posted = forms.read(request.body)
         rollout = self._rollout(request, posted.row, on_items=posted.typed)
-        record = await self._admitted(request, rollout.run())
+        record = await self._admission.do(request, rollout.run, request.header(b"x-session-id"))
         self._metrics.count("rollouts", result=record["outcome"] or record["failure"]["kind"])
         try:
             body = strict_json.dumps(posted.answer(record), trusted=True)
@@ -86,7 +77,7 @@ class AgentServer:
         if "responses_create_params" in body or "task_input" in body:
             row = forms.check(forms.flat(body))
             rollout = self._rollout(request, row, on_items=on_items)
-            return HotReply.json(await self._admitted(request, rollout.play()))
+            return HotReply.json(await self._admission.do(request, rollout.play))
         if not isinstance(body.get("input"), str | list):
             raise Unprocessable("field 'input' is missing (a string or a list of items)", param="input")
         return await self._in_open_session(request, body, on_items)
@@ -121,7 +112,7 @@ class AgentServer:
         declared = await self._told_tools(world, body)
         toolbox = Toolbox(declared, body.get("tools"))
         session = Session(self._client, session_id, self._deadline(request), toolbox, world=world)
-        episode = await self._admitted(request, act(self._player.agent, body, session))
+        episode = await self._admission.do(request, lambda: act(self._player.agent, body, session))
         response = {
             "tool_choice": "auto",
             "parallel_tool_calls": True,
@@ -164,36 +155,6 @@ class AgentServer:
         except (CallError, strict_json.JSONError, AttributeError):
             return None
         return [each for each in tools if isinstance(each, dict)] if isinstance(tools, list) else None
-
-    async def _admitted(self, request: HotRequest, work: Coroutine[Any, Any, T]) -> T:
-        """Do the work unless too much is in flight; stop it when its caller has gone."""
-        most = self._settings.max_rollouts
-        if self._in_flight >= most:
-            work.close()
-            self._metrics.count("rollouts_refused")
-            raise Overloaded(
-                f"{most} rollouts are in flight, as many as agent_server.max_rollouts allows; ask again later"
-            )
-        self._in_flight += 1
-        try:
-            return await _while_connected(request, work)
-        finally:
-            self._in_flight -= 1
-
-
-async def _while_connected(request: HotRequest, work: Coroutine[Any, Any, T]) -> T:
-    working = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(request.disconnected())
-    try:
-        await asyncio.wait([working, gone], return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        gone.cancel()
-        if not working.done():
-            working.cancel()
-            await asyncio.wait([working])
-    if working.cancelled():
-        raise CallerGoneError("the caller has gone")
-    return working.result()
 
 
 def _session_id(request: HotRequest) -> str:

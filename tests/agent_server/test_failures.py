@@ -214,6 +214,48 @@ async def test_a_failed_verifier_leaves_the_world_in_the_line() -> None:
     assert (line["failure"]["kind"], line["state"], line["accepted_calls"]) == ("verifier_error", {"count": 3}, [])
 
 
+async def test_a_repeated_request_joins_the_rollout_under_way() -> None:
+    """Two sendings of one row under one session id: played once, the same line for both; another row under it is 409."""
+    asked, go = asyncio.Event(), asyncio.Event()
+
+    async def wait(request: Sent) -> list[dict[str, Any]]:
+        asked.set()
+        await go.wait()
+        return [call("increment")]
+
+    headers = {"X-Session-Id": "s1"}
+    async with stage(wait) as on:
+        first = asyncio.ensure_future(on.run(headers=headers))
+        await asked.wait()
+        second = asyncio.ensure_future(on.run(headers=headers))
+        status, body = await on.post("/run", {"responses_create_params": {"input": "other"}}, headers)
+        assert (status, body["error"]["code"]) == (409, "conflict")
+        go.set()
+        assert await first == await second
+        assert [each.path for each in on.world.sent] == ["/seed_session", "/increment", "/verify", "/close_session"]
+        assert (await first)["reward"] == 1.0
+
+
+async def test_a_repeat_goes_on_when_the_first_caller_has_gone() -> None:
+    """As long as somebody waits, the rollout is played to its end."""
+    asked, go = asyncio.Event(), asyncio.Event()
+
+    async def wait(request: Sent) -> list[dict[str, Any]]:
+        asked.set()
+        await go.wait()
+        return [text("done")]
+
+    headers = {"X-Session-Id": "s1"}
+    async with stage(wait) as on:
+        first = asyncio.ensure_future(on.run(headers=headers))
+        await asked.wait()
+        second = asyncio.ensure_future(on.run(headers=headers))
+        await on.post("/run", {"responses_create_params": {"input": "x"}}, headers)  # the second has arrived by now
+        first.cancel()
+        go.set()
+        assert (await second)["outcome"] == "completed"
+
+
 async def test_one_rollout_more_than_admitted_is_503() -> None:
     """The sentence names the bound; the one in flight is not disturbed."""
     asked, go = asyncio.Event(), asyncio.Event()
