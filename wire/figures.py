@@ -7,7 +7,7 @@ its task and is in no mean.
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,7 +87,7 @@ class Figures:
     _draw: random.Random = field(default_factory=lambda: random.Random(0))
     _length_x_reward: float = 0.0
 
-    def add(self, line: dict[str, Any], task: Any = None) -> None:
+    def add(self, line: Mapping[str, Any], task: Any = None) -> None:
         """One rollout line.
 
         Args:
@@ -108,7 +108,7 @@ class Figures:
             return
         self._add_scored(line, float(reward), figures)
 
-    def _add_scored(self, line: dict[str, Any], reward: float, task: TaskFigures) -> None:
+    def _add_scored(self, line: Mapping[str, Any], reward: float, task: TaskFigures) -> None:
         response = line.get("response") or {}
         task.add(reward, last_text(response.get("output") or []), self.threshold)
         self.rewards.add(reward)
@@ -230,32 +230,12 @@ class Figures:
         }
 
 
-def task_of(line: dict[str, Any]) -> Any:
+def task_of(line: Mapping[str, Any]) -> Any:
     """What tells a line's task apart from the others of its run."""
     for name in ("task_index", "_ng_task_index", "task_id", "id"):
         if isinstance(line.get(name), int | str):
             return line[name]
     return None
-
-
-def aggregate(lines: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """NeMo Gym's `/aggregate_metrics` answer for verify answers or lines: per task, over all, and the few that matter most."""
-    figures = Figures()
-    for line in lines:
-        figures.add(line)
-    summary = figures.summary()
-    groups = [
-        {
-            "task": each.name,
-            "n": each.n,
-            "failed": each.failures,
-            "mean_reward": each.rewards.mean if each.n else None,
-            "solved": each.solved,
-        }
-        for each in figures.tasks.values()
-    ]
-    key = {"mean_reward": summary["mean_reward"]} | {f"pass@{k}": value for k, value in summary["pass_at_k"].items()}
-    return {"group_level_metrics": groups, "agent_metrics": summary, "key_metrics": key}
 
 
 def _mean(values: Iterable[float]) -> float | None:

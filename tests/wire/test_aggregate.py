@@ -6,6 +6,7 @@ import pytest
 
 from wire.aggregate import aggregate, aggregate_request
 from wire.errors import Unprocessable
+from wire.figures import Figures
 
 
 def line(task: int, reward: float | None, **more: Any) -> dict[str, Any]:
@@ -35,7 +36,25 @@ def test_metrics_are_averaged_beside_the_reward() -> None:
 def test_nothing_measured_has_no_mean() -> None:
     """No line, or none with a verdict: counts only."""
     assert aggregate([])["key_metrics"] == {}
-    assert aggregate([line(0, None)])["agent_metrics"] == {"n": 1, "n_valid": 0, "n_tasks": 1}
+    found = aggregate([line(0, None)])["agent_metrics"]
+    assert (found["n"], found["n_valid"], found["n_tasks"], found["mean_reward"]) == (1, 0, 1, None)
+    assert "mean/reward" not in found
+
+
+def test_it_says_what_profile_says() -> None:
+    """The command's figures are in it, name by name."""
+    lines = [line(task, float(task == repeat)) for task in range(3) for repeat in range(2)]
+    figures = Figures()
+    for each in lines:
+        figures.add(each)
+    found = aggregate(lines)["agent_metrics"]
+    assert figures.summary().items() <= found.items()
+
+
+def test_a_line_without_a_task_is_a_group_of_its_own() -> None:
+    """Bare verify replies are not taken for repeats of one task."""
+    bare = {"reward": 1.0}
+    assert len(aggregate([bare, bare])["group_level_metrics"]) == 2
 
 
 def test_a_body_that_is_no_list_of_lines_is_refused() -> None:

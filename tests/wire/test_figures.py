@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from wire.figures import Figures, aggregate
+from wire.figures import Figures
 
 
 def line(task: int, reward: float | None, text: str = "", tokens: int = 0, **more: Any) -> dict[str, Any]:
@@ -63,11 +63,3 @@ def test_memory_does_not_grow_with_lines() -> None:
     """Points for the plot and answers of a task are bounded."""
     found = figures(*(line(0, 1, str(each)) for each in range(5000)))
     assert (len(found.points), len(found.tasks[0].answers)) == (2000, 64)
-
-
-def test_aggregate_answers_in_nemo_gyms_shape() -> None:
-    """Three parts; the key metrics are the mean reward and pass@k."""
-    answer = aggregate([line(0, 1), line(0, 0), line(1, None, **FAILURE)])
-    assert answer["key_metrics"] == {"mean_reward": 0.5, "pass@1": 0.5, "pass@2": 1.0}
-    assert [each["failed"] for each in answer["group_level_metrics"]] == [0, 1]
-    assert aggregate([])["key_metrics"] == {"mean_reward": None}
