@@ -26,7 +26,17 @@ SECTIONS = {
     "rollouts": "RolloutsSettings",
 }
 OF_AN_ENVIRONMENT = ("dataset", "repeats", "limit", "share")  # in an entry of `environments`; the rest is its server's
-MAY_DIFFER = (RESOURCES, "environments", "rollouts.dataset", "rollouts.repeats", "rollouts.limit", "rollouts.output")
+LARGEST = ("agent_server.max_steps", "agent_server.timeout_s", "rollouts.timeout_s", "rollouts.concurrency")
+"""Bounds that each config sets for its own tasks: of several the largest holds."""
+MAY_DIFFER = (
+    *LARGEST,
+    RESOURCES,
+    "environments",
+    "rollouts.dataset",
+    "rollouts.repeats",
+    "rollouts.limit",
+    "rollouts.output",
+)
 
 
 @dataclass(frozen=True)
@@ -111,10 +121,11 @@ def read(sources: Sequence[str], overrides: Sequence[str] = ()) -> Stack:
     models = sections()
     loaded = [configs.load(source, overrides, models) for source in dict.fromkeys(sources)]
     _agree(loaded)
+    shared = _with_largest_bounds(loaded)
     entries = [entry for each in loaded for entry in _environments(each)]
     if len(entries) > 1:
         entries = _apart(entries)
-    return Stack(loaded[0], [_environment(*entry, alone=len(entries) == 1) for entry in entries])
+    return Stack(shared, [_environment(*entry, alone=len(entries) == 1) for entry in entries])
 
 
 def sections() -> dict[str, type[BaseModel]]:
@@ -170,6 +181,17 @@ def _agree(loaded: list[Config]) -> None:
             raise UsageError(
                 f"{first.source} and {other.source} differ in {key}, and one stack has one: say which on the command line ({key}=…)"
             )
+
+
+def _with_largest_bounds(loaded: list[Config]) -> Config:
+    """The first config, with what the others ask for beyond it."""
+    data = {key: dict(value) if isinstance(value, dict) else value for key, value in loaded[0].data.items()}
+    for path in LARGEST:
+        section, _, key = path.partition(".")
+        said = [value for each in loaded if (value := (each.data.get(section) or {}).get(key)) is not None]
+        if len(loaded) > 1 and said:
+            data.setdefault(section, {})[key] = max(said)
+    return Config(loaded[0].source, data)
 
 
 def _difference(one: Any, other: Any, path: str = "") -> str | None:

@@ -163,10 +163,13 @@ def test_two_configs_make_one_run(folder: Path) -> None:
 
 
 def test_two_configs_that_disagree_are_refused_by_key(folder: Path) -> None:
-    """One stack has one agent; the command line decides."""
+    """One stack has one agent; the command line decides. Of bounds the largest holds."""
     text = (folder / "c.yaml").read_text()
-    (folder / "w.yaml").write_text(text.replace("counter", "warehouse") + "agent_server: {max_steps: 3}\n")
+    other = text.replace("counter", "warehouse") + "agent_server: {agent: single_turn, max_steps: 31}\n"
+    (folder / "w.yaml").write_text(other)
     said = trivium("collect", "c.yaml", "w.yaml", folder=folder)
     assert said.status == 2
-    assert "c.yaml and w.yaml differ in agent_server.max_steps" in said.err
-    assert trivium("config", "c.yaml", "w.yaml", "agent_server.max_steps=3", folder=folder).status == 0
+    assert "c.yaml and w.yaml differ in agent_server.agent" in said.err
+    decided = trivium("config", "c.yaml", "w.yaml", "agent_server.agent=tool_loop", folder=folder)
+    assert decided.status == 0
+    assert "max_steps: 31" in decided.out
