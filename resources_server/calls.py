@@ -117,10 +117,11 @@ class Calls:
         status, reply = answer
         session.record(Ran(tool.name, arguments, status), call_id, reply)
         key = (tool.name, status)
-        if key not in self._counts:
-            self._counts[key] = 0
+        try:
+            self._counts[key] += 1
+        except KeyError:
+            self._counts[key] = 1
             self._metrics.gauge("tool_calls_total", lambda: self._counts[key], tool=tool.name, status=status)
-        self._counts[key] += 1
         return reply
 
     def _answer_in_place(self, tool: Tool, session: Session, arguments: bytes) -> tuple[str, Reply]:

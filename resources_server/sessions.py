@@ -72,26 +72,27 @@ class Session:
 
     def record(self, ran: Ran, call_id: str | None, reply: Reply) -> None:
         """Keep a call: for the verdict where it ran, for a repeat where it can be asked for again."""
-        record = Record(ran, call_id, reply if call_id else None)
         if ran.status != "refused":
             self.ran.append(ran)
             self.held += len(ran.arguments)
         if self.journal is not None:
-            self.journal.append(record)
+            self.journal.append(Record(ran, call_id, reply if call_id else None))
         elif call_id:
-            self._remember(call_id, record)
+            self.replies[call_id] = Record(ran, call_id, reply)
+            self.reply_bytes += len(reply.body)
+            self.held += len(reply.body)
+            if len(self.replies) > MIN_REPLIES:
+                self._forget_oldest()
 
-    def _remember(self, call_id: str, record: Record) -> None:
-        self.replies[call_id] = record
-        self._count(record, 1)
-        if len(self.replies) > MIN_REPLIES:
-            while len(self.replies) > MAX_REPLIES or self.reply_bytes > MAX_REPLY_BYTES:
-                self._count(self.replies.pop(next(iter(self.replies))), -1)
-
-    def _count(self, record: Record, sign: int) -> None:
-        length = sign * (len(record.reply.body) if record.reply else 0)
-        self.reply_bytes += length
-        self.held += length
+    def _forget_oldest(self) -> None:
+        """Replies beyond the bounds; by then nobody asks for them again."""
+        while len(self.replies) > MAX_REPLIES or (
+            self.reply_bytes > MAX_REPLY_BYTES and len(self.replies) > MIN_REPLIES
+        ):
+            oldest = self.replies.pop(next(iter(self.replies)))
+            length = len(oldest.reply.body) if oldest.reply else 0
+            self.reply_bytes -= length
+            self.held -= length
 
 
 @dataclass(frozen=True, slots=True)

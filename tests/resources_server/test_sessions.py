@@ -10,6 +10,7 @@ from itsdangerous import Signer
 from resources_server import AcceptedCall, Environment, Response, Task, ToolError, tool
 from resources_server.environments.counter import Counter
 from resources_server.memory_sessions import MemorySessions
+from resources_server.sessions import MAX_REPLIES, Ran, Reply, Session
 from tests.resources_server.conftest import Answer, Serve, World
 
 ROW = {"initial_count": 0, "expected_count": 5}
@@ -342,6 +343,16 @@ async def test_replies_are_remembered_within_bounds(serve: Serve) -> None:
         assert await count(world) == 300
         await world.post("/increment_counter", {"count": 1}, Call_Id="299.0")
         assert await count(world) == 300
+
+
+def test_the_newest_replies_are_kept_whatever_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond a number and beyond a number of bytes the oldest are forgotten, and what is held is counted right."""
+    monkeypatch.setattr("resources_server.sessions.MAX_REPLY_BYTES", 1000)
+    session = Session("s", b"", b"", Counter.of_row(ROW), frozenset(), (b"", b""))
+    for number in range(MAX_REPLIES + 50):
+        session.record(Ran("get_counter_value", b"{}", "ok"), str(number), Reply(b"x" * 100))
+    assert list(session.replies) == [str(number) for number in range(MAX_REPLIES + 18, MAX_REPLIES + 50)]
+    assert session.reply_bytes == 3200 and session.held == 3200 + 2 * (MAX_REPLIES + 50)
 
 
 async def test_tombstones_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
