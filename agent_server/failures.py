@@ -15,7 +15,7 @@ NO_ANSWER: dict[str, dict[type[CallError], str]] = {
         TimedOut: "session_seed_failed",
     },
     "tool": {Unreachable: "tool_unreachable", ConnectionLost: "tool_connection_lost", TimedOut: "tool_timeout"},
-    "verify": {Unreachable: "verifier_error", ConnectionLost: "verifier_error", TimedOut: "verifier_timeout"},
+    "verify": {Unreachable: "session_lost", ConnectionLost: "session_lost", TimedOut: "verifier_timeout"},
 }
 """By stage: the kind for a call that got no answer."""
 MODEL_STATUS = {429: "rate_limited", 408: "model_timeout", 504: "model_timeout"}

@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
+from agent_server.failures import no_answer
 from tests.agent_server.stage import LOST, Answer, Counter, Model, Sent, call, stage, text
+from wire.client import CallError, ConnectionLost, Unreachable
+from wire.deadline import Deadline
 from wire.testing import free_port, one_server
 
 
@@ -273,3 +276,10 @@ async def test_one_rollout_more_than_admitted_is_503() -> None:
         assert "max_rollouts" in body["error"]["message"]
         go.set()
         assert (await first)["outcome"] == "completed"
+
+
+@pytest.mark.parametrize("error", [Unreachable, ConnectionLost])
+def test_a_world_that_is_gone_before_its_verdict_is_lost_and_tried_again(error: type[CallError]) -> None:
+    """The verifier has done nothing wrong: the cause passes, unlike an exception in `verify`."""
+    failed = no_answer("verify", error("gone", "resources_server"), Deadline(5))
+    assert failed.kind == "session_lost" and failed.failure.retryable
