@@ -87,7 +87,10 @@ def _offers(request: Request, name: str) -> bool:
 
 
 def _read(reply: Reply) -> tuple[list[dict[str, Any]], str | None]:
-    value = strict_json.loads(reply.body)
+    try:
+        value = strict_json.loads(reply.body)
+    except strict_json.JSONError as error:
+        raise Failed("model_invalid_response", f"{reply.server} answered /solution with no JSON: {error}") from error
     if isinstance(value, dict) and isinstance(value.get("calls"), list):
         return value["calls"], value.get("text")
     raise Failed("model_invalid_response", f"{reply.server} answered /solution without calls: {reply.body[:200]!r}")
