@@ -9,6 +9,7 @@ from typing import Any
 from rollouts import worlds
 from wire import jsonl
 from wire.errors import Failed, UsageError
+from wire.rollout import OUTCOMES
 from wire.statistics import Running
 
 CHANGED_NAMED = 10  # changes shown one by one
@@ -113,7 +114,18 @@ def _unfit(line: Line, name: Any) -> str | None:
         return "nothing was played"
     if line.get("failure") and line["failure"].get("stage") != "verify":
         return "the episode broke off before the verdict"
-    return None
+    return "its state was not kept" if line.get("failure") and "state" not in line else None
+
+
+def _outcome(line: Line) -> str:
+    """How the episode ended; a line that failed at its verdict does not say, its last item does."""
+    if line.get("outcome"):
+        return str(line["outcome"])
+    reason = (line["response"].get("incomplete_details") or {}).get("reason")
+    if reason in OUTCOMES:
+        return str(reason)
+    last = (line["response"].get("output") or [{}])[-1]
+    return "max_steps" if last.get("type") in {"function_call", "function_call_output"} else "completed"
 
 
 def _judged(world_class: Any, line: Line, place: str) -> tuple[Line, str | None]:
@@ -134,6 +146,5 @@ def _judged(world_class: Any, line: Line, place: str) -> tuple[Line, str | None]
         }
         return {**kept, **failed, "environment_ref": reference, "provenance": provenance}, error.kind
     told = verdict.model_dump(exclude_none=True)
-    outcome = line.get("outcome") or "completed"
-    fine = {"failure": None, "mask_sample": False, "outcome": outcome}
+    fine = {"failure": None, "mask_sample": False, "outcome": _outcome(line)}
     return {**kept, **told, **fine, "environment_ref": reference, "provenance": provenance}, None

@@ -80,7 +80,7 @@ def test_lines_that_cannot_be_judged_are_counted(tmp_path: Path) -> None:
         )
         out.append({**row, "response": {"output": []}})
     outcomes = reverify([path])
-    assert (outcomes["counter"].gained, sum(outcomes["counter"].not_judged.values())) == (1, 1)
+    assert (outcomes["counter"].gained, sum(outcomes["counter"].not_judged.values())) == (1, 2)
     assert sum(outcomes["None"].not_judged.values()) == 1
 
 
