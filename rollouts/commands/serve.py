@@ -58,6 +58,8 @@ async def _serve(stack: Stack, servers: list[Server], *, discovery: bool) -> int
                     launched(servers, token=token, elsewhere=stack.elsewhere(servers), on_line=_pass_on, report=_report)
                 )
                 if discovery:
+                    if token is not None:
+                        _report("NeMo Gym's clients send no token; auth=none lets them in")
                     from rollouts.discovery import announced  # its web server is not needed otherwise
 
                     await held.enter_async_context(announced(stack, running.urls))

@@ -1,5 +1,6 @@
 """`trivium serve`: three real processes, found by what it prints, gone when it ends."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -42,7 +43,8 @@ def wait_until(process: "subprocess.Popen[str]", marker: str) -> str:
 
 
 def test_three_servers_are_healthy_soon_and_small(folder: Path) -> None:
-    """2.5 s when nothing else runs (the best of three tries, since tests share their machine) and under 100 MB each."""
+    """2.5 s when nothing else runs (the best of three tries, and longer on a busy machine) and under 100 MB each."""
+    patience_s = HEALTHY_S * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
     took = []
     for _ in range(3):
         began = monotonic()
@@ -52,10 +54,10 @@ def test_three_servers_are_healthy_soon_and_small(folder: Path) -> None:
             sizes = [resident_mb(pid) for pid in children(process.pid)]
             process.send_signal(signal.SIGTERM)
             process.wait(5)
-        if took[-1] < HEALTHY_S:
+        if took[-1] < patience_s:
             break
     assert set(found) == {RESOURCES, MODEL, AGENT}
-    assert min(took) < HEALTHY_S, took
+    assert min(took) < patience_s, took
     assert len(sizes) == 3
     assert max(sizes) < MEMORY_MB, sizes
 
