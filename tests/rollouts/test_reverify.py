@@ -74,10 +74,11 @@ def test_lines_that_cannot_be_judged_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "out_failures.jsonl"
     row = {"responses_create_params": {"input": "Go."}, "initial_count": 0, "expected_count": 0, "reward": None}
     with jsonl.Appender(path) as out:
-        out.append({**row, "environment_ref": {"name": "counter"}, "response": None, "failure": {"stage": "model"}})
-        out.append(
-            {**row, "environment_ref": {"name": "counter"}, "response": {"output": []}, "failure": {"stage": "verify"}}
-        )
+        named = {**row, "environment_ref": {"name": "counter"}}
+        out.append({**named, "response": None, "failure": {"stage": "model"}})
+        judged = {**named, "response": {"output": []}, "failure": {"stage": "verify"}}
+        out.append({**judged, "state": {"count": 0}})
+        out.append(judged)
         out.append({**row, "response": {"output": []}})
     outcomes = reverify([path])
     assert (outcomes["counter"].gained, sum(outcomes["counter"].not_judged.values())) == (1, 2)
