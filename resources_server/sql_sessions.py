@@ -11,7 +11,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from sqlalchemy import Row, and_, delete, func, insert, or_, select, update
@@ -97,11 +97,12 @@ class SqlSessions:
         await self._engine.dispose()
 
     async def seeded(self, session_id: str) -> Seeded | None:
-        async with self._engine.connect() as connection:
-            found = await self._look(connection, session_id)
-        if found is None:
-            return None
-        await self._refuse_ended(found)
+        with _telling():
+            async with self._engine.connect() as connection:
+                found = await self._look(connection, session_id)
+            if found is None:
+                return None
+            await self._refuse_ended(found)
         return Seeded(found.row_digest, found.seed_reply)
 
     def admit(self, size: int) -> None:
@@ -111,7 +112,7 @@ class SqlSessions:
             raise Overloaded(f"open sessions hold {self._bytes} bytes, near sessions.max_bytes; try again later")
 
     async def add(self, session: Session) -> bool:
-        state = strict_json.dumps(session.world.state())
+        state = _state(session.world)
         size = len(session.row) + len(state) + sum(map(len, session.seed_reply))
         values = {
             "environment": self._name,
@@ -126,9 +127,10 @@ class SqlSessions:
             "calls": 0,
         }
         try:
-            async with self._engine.begin() as connection:
-                await connection.execute(insert(SESSIONS).values(values))
-        except IntegrityError:
+            with _telling():
+                async with self._engine.begin() as connection:
+                    await connection.execute(insert(SESSIONS).values(values))
+        except _TakenError:
             return False
         self._open += 1
         self._bytes += size
@@ -140,13 +142,20 @@ class SqlSessions:
         return self._use(session_id, reading, call_id, history)
 
     async def close(self, session_id: str) -> None:
-        async with self._engine.begin() as connection:
-            found = await self._look(connection, session_id)
-            if found is None:
-                await connection.execute(insert(SESSIONS).values(self._tombstone(session_id)))
-                return
-            if found.ended is None:
-                await self._end(connection, found, "closed")
+        try:
+            await self._close(session_id)
+        except _TakenError:  # it was seeded, or closed, between the look and the tombstone
+            await self._close(session_id)
+
+    async def _close(self, session_id: str) -> None:
+        with _telling():
+            async with self._engine.begin() as connection:
+                found = await self._look(connection, session_id)
+                if found is None:
+                    await connection.execute(insert(SESSIONS).values(self._tombstone(session_id)))
+                    return
+                if found.ended is None:
+                    await self._end(connection, found, "closed")
         if found.ended is None:
             await self._dismiss(found)
 
@@ -163,15 +172,18 @@ class SqlSessions:
         if session_id is None:
             raise never_seeded(None)
         async with self._turn(session_id):
-            held, records = await self._hold(session_id, call_id, history)
+            with _telling():
+                held, records = await self._hold(session_id, call_id, history)
             self._busy += 1
             try:
                 session = self._restored(held, records)
                 before = session.verdict
                 yield session
-                await self._save(session, held, state=not reading and before is None)
+                with _telling():
+                    await self._save(session, held, state=not reading and before is None)
             except BaseException:
-                await self._let_go(session_id)
+                with contextlib.suppress(SQLAlchemyError, OSError):  # the hold ends by itself
+                    await self._let_go(session_id)
                 raise
             finally:
                 self._busy -= 1
@@ -377,6 +389,23 @@ class SqlSessions:
         count = select(func.count(), func.coalesce(func.sum(SESSIONS.c.size), 0)).where(self._mine)
         async with self._engine.connect() as connection:
             self._open, self._bytes = map(int, (await connection.execute(count)).one())
+
+
+class _TakenError(Exception):
+    """The id is in use."""
+
+
+@contextlib.contextmanager
+def _telling() -> Iterator[None]:
+    """A database that fails is a session that cannot be had: another attempt may go better."""
+    try:
+        yield
+    except IntegrityError as error:
+        raise _TakenError from error
+    except (SQLAlchemyError, OSError) as error:
+        raise Failed(
+            "session_lost", f"the database that keeps sessions failed: {type(error).__name__}", status=503
+        ) from error
 
 
 def _is_dead(holder: str) -> bool:

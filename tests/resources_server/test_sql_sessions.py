@@ -8,6 +8,7 @@ import random
 import secrets
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -173,6 +174,28 @@ async def test_state_that_is_no_json_is_told(serve: Serve, url: str) -> None:
         reply = await world.post("/spoil", {}, session)
         assert reply.json["error"]["code"] == "unserialisable"
         assert (await world.post("/verify", {"response": {"output": []}}, session)).json["reward"] == 0.0
+
+
+async def test_a_database_that_fails_is_a_lost_session(serve: Serve, tmp_path: Path) -> None:
+    """503 `session_lost`, whatever is asked; the server lives, and so do its other answers."""
+    path = tmp_path / "sessions.db"
+    async with serve(Counter, sessions={"url": f"sqlite:///{path}"}) as world:
+        await world.post("/seed_session", ROW)
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            connection.execute("DROP TABLE trivium_sessions")
+        for route, body in (("seed_session", ROW), ("get_counter_value", {}), ("verify", {"response": {"output": []}})):
+            reply = await world.post(f"/{route}", body)
+            assert (reply.status, reply.json["error"]["code"]) == (503, "session_lost"), route
+        assert (await world.post("/close_session")).status == 503
+        assert (await world.get("/health")).status == 200
+
+
+async def test_closes_at_once_are_all_answered(serve: Serve, url: str) -> None:
+    """Also of an id that was never seeded."""
+    session = new_id()
+    async with serve(Counter, sessions={"url": url}) as one, serve(Counter, sessions={"url": url}) as two:
+        closes = [world.post("/close_session", session=session) for world in (one, two) for _ in range(5)]
+        assert {reply.status for reply in await asyncio.gather(*closes)} == {200}
 
 
 SERVER = """
