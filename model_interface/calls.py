@@ -83,6 +83,8 @@ class Calls:
             UsageError: an unknown field, role, item or parameter, named by its path.
             PreviousResponseNotFound: the conversation is gone; send all of it.
         """
+        if inherits and _is_step(body):
+            return self._read_step(body, size, session_id, budget_s)
         check_request(body)
         if body.get("input") is None:
             raise UsageError("input is missing (a string or a list of items)", param="input")
@@ -99,6 +101,15 @@ class Calls:
         deadline = Deadline.from_header(budget_s, self._default_budget_s)
         request = Request(items, params, conversation, deadline, session_id, new_id("resp_"))
         return Call(request, previous_id, inherits, size, bool(body.get("stream")))
+
+    def _read_step(self, body: dict[str, Any], size: int, session_id: str | None, budget_s: str | None) -> Call:
+        """A step of our agent: only what is new, everything else as before and checked then."""
+        items, previous_id = body["input"], body["previous_response_id"]
+        check_items(items)
+        conversation = self.conversations.begin(previous_id)
+        deadline = Deadline.from_header(budget_s, self._default_budget_s)
+        request = Request(items, conversation.params, conversation, deadline, session_id, new_id("resp_"))
+        return Call(request, previous_id, True, size, False)
 
     async def answer(self, call: Call) -> Response:
         """What the model made of the call; the conversation remembers it.
@@ -183,7 +194,6 @@ def write(call: Call, response: Response) -> bytes:
         "status": response.status,
         "model": response.model or params.get("model") or "unknown",
         "output": response.output,
-        "trivium": _own(response),
     }
     if response.usage:
         known["usage"] = response.usage
@@ -193,7 +203,24 @@ def write(call: Call, response: Response) -> bytes:
         known |= _echo(params)
     # What is null is written beside it: `dumps` looks twice at a text that holds a null
     start = _beginning(response.reason, usage=bool(response.usage), previous=call.previous_id is not None)
-    return start + strict_json.dumps(known)[1:]
+    own = strict_json.dumps(_own(response))[1:] if response.tokens is not None else _without_tokens(response)
+    return b"".join((start, strict_json.dumps(known)[1:-1], b',"trivium":{', own, b"}"))
+
+
+def _without_tokens(response: Response) -> bytes:
+    own = _own(response)
+    del own["tokens"]
+    return b'"tokens":null,' + strict_json.dumps(own)[1:]
+
+
+def _is_step(body: Any) -> bool:
+    """Whether a request holds nothing but what is new and the name of what came before."""
+    return (
+        isinstance(body, dict)
+        and len(body) == 2
+        and isinstance(body.get("input"), list)
+        and isinstance(body.get("previous_response_id"), str)
+    )
 
 
 @functools.lru_cache(64)
@@ -227,8 +254,9 @@ def _own(response: Response) -> dict[str, Any]:
         "tokens": response.tokens.json() if response.tokens is not None else None,
         "model_s": round(response.model_s, 6),
         "attempts": response.attempts,
-        "model": response.model,
     }
+    if response.model is not None:
+        own["model"] = response.model
     if response.endpoint is not None:
         own["endpoint"] = response.endpoint
     if response.policy_version is not None:

@@ -188,7 +188,8 @@ class ChatBackend(Backend):
         Raises:
             Failed: it is none.
         """
-        response = _response(chat_to_response(value, {**params}, reasoning=self.settings.reasoning, taken=taken))
+        asked = params if "include" in params or "top_logprobs" in params else {}  # nothing else of them is read here
+        response = _response(chat_to_response(value, asked, reasoning=self.settings.reasoning, taken=taken))
         text = value["choices"][0]["message"].get("content")
         if self.constrained and isinstance(text, str):
             made = read_answer(text, params, call_id=new_id("call"), reason=response.reason, log_probs=[])

@@ -328,6 +328,7 @@ def _start_server(path: Path, options: LocalOptions, folder: str) -> Any:
     params.n_threads_http = options.slots + 2
     params.slot_save_path = folder + "/"
     params.endpoint_slots, params.use_jinja, params.warmup, params.verbosity = True, True, False, -1
+    params.prefill_assistant = False  # an assistant message at the end is a finished one here
     params.cache_ram_mib, params.port = 0, 0
     return llama.Server(params)
 
