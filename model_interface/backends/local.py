@@ -314,7 +314,9 @@ def _import_llama() -> Any:
     try:
         import xllamacpp  # an extra: only this backend needs it
     except ImportError as error:
-        raise UsageError("backend `local` needs the package xllamacpp: pip install 'trivium[local]'") from error
+        missing = "libgomp" in str(error)  # a library of the system, which minimal images leave out
+        help = "apt-get install libgomp1" if missing else "pip install 'trivium[local]'"
+        raise UsageError(f"backend `local` needs the package xllamacpp ({error}): {help}") from error
     return xllamacpp
 
 
