@@ -73,6 +73,7 @@ def server_for(app: App) -> uvicorn.Server:
             backlog=BACKLOG,
             server_header=False,
             date_header=False,
+            proxy_headers=False,
         )
     )
 

@@ -65,7 +65,7 @@ class ChatMemory:
         if len(messages) > self.sent:
             if len(self.text) >= PIECES:
                 self.text[:] = [b"".join(self.text)]
-            self.text.append(strict_json.dumps(messages[self.sent :])[1:-1] + b",")
+            self.text.append(strict_json.dumps(messages[self.sent :], trusted=True)[1:-1] + b",")
             self.sent = len(messages)
 
 
