@@ -242,7 +242,9 @@ class _Launch:
 
 def _death(child: Child, status: int) -> TriviumError:
     if status == USAGE_EXIT and child.tail:
-        return UsageError(child.tail[-1])
+        said = list(child.tail)  # its refusal is the last thing it said, from its name on; warnings may stand before it
+        start = max((at for at, line in enumerate(said) if line.startswith(f"{child.name}: ")), default=len(said) - 1)
+        return UsageError("\n".join(said[start:]))
     return StartFailed(f"{child.name} stopped while it started ({_how(status)}){_last_words(child)}")
 
 

@@ -114,8 +114,8 @@ async def test_two_servers_on_one_port_are_refused_by_name() -> None:
 
 async def test_a_config_that_a_server_refuses_is_that_servers_own_line() -> None:
     """A child's exit status 2 is our usage error."""
-    with pytest.raises(UsageError, match=r"^two: no such world$"):
-        async with launched([room("one"), room("two", refuse="no such world")], token=None):
+    with pytest.raises(UsageError, match=r"^two: no such world\nnor any other$"):
+        async with launched([room("one"), room("two", refuse="no such world\nnor any other")], token=None):
             pass
 
 
