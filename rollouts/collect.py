@@ -165,6 +165,7 @@ class _Collector:
     def _commit(self, task: int, sample: int, line: Line, timing: Timing) -> None:
         """Write the line and decide what follows from it."""
         before, identity = self._count(task), self._identity(task, sample, timing)
+        self._inputs.journal.keep_tools(line)
         try:
             text = lines.stamp(line, identity)
         except strict_json.JSONError as error:

@@ -43,8 +43,9 @@ def of_environment(statistics: Statistics) -> Iterator[str]:
             yield f"{statistics.outcomes[outcome]} of {n} episodes ended with {outcome}: {advice}"
     if n >= FEW and statistics.empty / n >= MANY_EMPTY:
         yield f"{statistics.empty} of {n} answers are empty"
-    if statistics.rewards.n >= FEW and statistics.rewards.low == statistics.rewards.high:
-        yield f"all {statistics.rewards.n} rewards are {statistics.rewards.low:g}: nothing to learn from, or a verdict that does not look"
+    rewards = statistics.rewards
+    if rewards.n >= FEW and rewards.lowest == rewards.highest:
+        yield f"all {rewards.n} rewards are {rewards.lowest:g}: nothing to learn from, or a verdict that does not look"
     drifted = statistics.fidelity["retokenized"] + statistics.fidelity["forked"]
     if drifted:
         steps = sum(statistics.fidelity.values())

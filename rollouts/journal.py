@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rollouts import toolsets
 from wire import jsonl, strict_json
 from wire.errors import UsageError
 
@@ -27,12 +28,8 @@ def read(path: Path) -> Iterator[tuple[str, Line]]:
     Raises:
         UsageError: any other line is no JSON object; the message names it.
     """
-    if not path.exists():
-        return
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if line.endswith(b"\n"):
-                yield f"{path}:{number}", jsonl.parse_line(path, number, line.strip())
+    for number, line in jsonl.read_whole(path):
+        yield f"{path}:{number}", line
 
 
 class Journal:
@@ -51,6 +48,8 @@ class Journal:
         self.groups = beside(output, "_groups.jsonl")
         self.run = beside(output, "_run.json")
         self.rows = beside(output, "_run.rows")
+        self.tools = beside(output, "_tools.jsonl")
+        self._toolsets: set[str] = set()
         self._lock = _lock(output)
         self._open: dict[Path, _Lines] = {}
 
@@ -64,7 +63,7 @@ class Journal:
         What is derived goes first and the rollouts last, so that no instant leaves failures of a run whose rollouts are gone.
         """
         torn = 0
-        for path in (self.groups, self.failures, self.output):
+        for path in (self.groups, self.failures, self.output, self.tools):
             try:
                 if fresh or path is self.groups:
                     _clear(path)
@@ -73,6 +72,7 @@ class Journal:
                 self._open[path] = _Lines(path)
             except OSError as error:
                 raise UsageError(f"cannot write {path}: {error.strerror}") from error
+        self._toolsets = set(toolsets.read(self.output))
         return torn
 
     def rollout(self, line: bytes) -> None:
@@ -82,6 +82,13 @@ class Journal:
     def failure(self, line: bytes) -> None:
         """Write a failed attempt."""
         self._open[self.failures].append(line)
+
+    def keep_tools(self, line: Line) -> None:
+        """Move a line's tool schemas to the file that holds each set once, before the line that names them is written."""
+        tools = toolsets.take(line)
+        if tools is not None and line[toolsets.FIELD] not in self._toolsets:
+            self._toolsets.add(line[toolsets.FIELD])
+            self._open[self.tools].append(strict_json.dumps({toolsets.FIELD: line[toolsets.FIELD], "tools": tools}))
 
     def group(self, record: Line) -> None:
         """Write what became of a group."""

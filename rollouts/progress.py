@@ -147,7 +147,7 @@ def _environments(parts: Sequence[EnvironmentSummary]) -> Table:
         table.add_row(
             part.name,
             *(str(each) for each in (part.counts.ok, part.counts.failed, part.counts.missing)),
-            f"{rewards.mean:.3f} ± {rewards.deviation:.3f}" if rewards.n else "-",
+            f"{rewards.mean:.3f} ± {rewards.std:.3f}" if rewards.n else "-",
             f"{statistics.steps.mean:.1f}" if statistics.steps.n else "-",
             str(statistics.output_tokens),
         )

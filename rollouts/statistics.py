@@ -1,40 +1,17 @@
 """What the lines of a run say together, kept as sums: memory does not grow with the number of lines."""
 
 import heapq
-import math
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any
+
+from wire.statistics import Running
 
 SLOWEST = 5  # rollouts named in the summary
 MOST_NAMES = 500  # metrics and tools told apart: a model may invent names for ever
 RECENT = 256  # durations from which the length of the next rollout is guessed
 CUT_OFF = frozenset({"max_output_tokens", "context_window"})
 """Outcomes of an episode that was cut off for its length."""
-
-
-@dataclass
-class Mean:
-    """Mean and spread of a stream of numbers (Welford)."""
-
-    n: int = 0
-    mean: float = 0.0
-    low: float = math.inf
-    high: float = -math.inf
-    _squares: float = 0.0
-
-    def add(self, value: float) -> None:
-        """One more number."""
-        self.n += 1
-        off = value - self.mean
-        self.mean += off / self.n
-        self._squares += off * (value - self.mean)
-        self.low, self.high = min(self.low, value), max(self.high, value)
-
-    @property
-    def deviation(self) -> float:
-        """Sample standard deviation; 0 below two numbers."""
-        return math.sqrt(max(0.0, self._squares) / (self.n - 1)) if self.n > 1 else 0.0
 
 
 @dataclass(order=True, frozen=True)
@@ -53,10 +30,10 @@ class Statistics:
     """Sums over the rollouts that have a verdict, of one environment or of the run, and over the attempts that failed."""
 
     n: int = 0  # rollouts with a verdict
-    rewards: Mean = field(default_factory=Mean)  # without those that their environment masks
+    rewards: Running = field(default_factory=Running)  # without those that their environment masks
     outcomes: Counter[str] = field(default_factory=Counter)
-    metrics: dict[str, Mean] = field(default_factory=dict)
-    steps: Mean = field(default_factory=Mean)
+    metrics: dict[str, Running] = field(default_factory=dict)
+    steps: Running = field(default_factory=Running)
     model_s: float = 0.0
     tool_s: float = 0.0
     seed_s: float = 0.0
@@ -105,7 +82,7 @@ class Statistics:
         for name, value in metrics.items() if isinstance(metrics, dict) else ():
             known = name in self.metrics or len(self.metrics) < MOST_NAMES
             if known and isinstance(value, int | float) and not isinstance(value, bool):
-                self.metrics.setdefault(name, Mean()).add(value)
+                self.metrics.setdefault(name, Running()).add(value)
 
     def _add_steps(self, steps: Any) -> None:
         steps = steps if isinstance(steps, list) else []

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rollouts import toolsets
 from wire import jsonl
 from wire.figures import task_of
 from wire.statistics import advantages, group_figures
@@ -199,5 +200,6 @@ def _best(group: Group) -> str:
 
 def _lines(paths: Iterable[Path]) -> Iterator[tuple[str, Line]]:
     for path in paths:
+        known = toolsets.read(path)
         for number, line in jsonl.read(path):
-            yield f"{path}:{number}", line
+            yield f"{path}:{number}", toolsets.give_back(line, known)
