@@ -9,7 +9,7 @@ branches never disturb each other.
 import os
 import time
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from model_interface.settings import ConversationBounds
@@ -29,6 +29,7 @@ class Step:
     response_id: str
     items_end: int  # how many of the conversation's items there were after it
     tokens_end: int  # how many of the thread's token ids there were after it
+    thread_key: object | None  # the thread that these ids are in; None = there were none
 
 
 @dataclass(slots=True)
@@ -62,9 +63,11 @@ class Conversation:
     def fork(self, step: int) -> "Conversation":
         """A new conversation that knows the first `step + 1` steps of this one."""
         last = self.steps[step]
-        thread = self.thread.cut(last.tokens_end) if self.thread is not None else None
+        same = self.thread is not None and last.thread_key is self.thread.key
+        thread = self.thread.cut(last.tokens_end) if self.thread is not None and same else None
         size = self.size * (step + 1) // len(self.steps)  # about: what the steps share counts for each fork
-        return Conversation(self.items[: last.items_end], self.params, self.steps[: step + 1], thread, size=size)
+        steps = [*self.steps[:step], replace(last, thread_key=thread.key if thread is not None else None)]
+        return Conversation(self.items[: last.items_end], self.params, steps, thread, resumed=thread is None, size=size)
 
 
 class Conversations:
@@ -119,12 +122,13 @@ class Conversations:
         """
         conversation.items += new
         conversation.items += output
-        tokens_end = conversation.thread.length if conversation.thread is not None else 0
+        thread = conversation.thread
+        tokens_end, key = (thread.length, thread.key) if thread is not None else (0, None)
         before = conversation.steps[-1].tokens_end if conversation.steps else 0
-        conversation.steps.append(Step(response_id, len(conversation.items), tokens_end))
+        conversation.steps.append(Step(response_id, len(conversation.items), tokens_end, key))
         conversation.busy = False
         conversation.used_at = time.monotonic()
-        grown = EXPANSION * size + STEP_BYTES + ID_BYTES * (tokens_end - before)
+        grown = EXPANSION * size + STEP_BYTES + ID_BYTES * max(0, tokens_end - before)
         if id(conversation) in self._used:
             self._used.move_to_end(id(conversation))
         else:
@@ -139,9 +143,15 @@ class Conversations:
         self._bound(conversation)
 
     def abandon(self, conversation: Conversation) -> None:
-        """A call failed: the conversation is as it was before, except that the backend's memory has to be made again."""
+        """A call failed: the conversation is as it was before, except that the backend's memory has to be made again.
+
+        Ids that the call may have added already are dropped with all others: the next step starts a new segment.
+        """
         conversation.busy = False
         conversation.memory = None
+        last, thread = conversation.steps[-1] if conversation.steps else None, conversation.thread
+        if thread is not None and (last is None or (last.thread_key, last.tokens_end) != (thread.key, thread.length)):
+            conversation.thread, conversation.resumed = None, True
 
     def _bound(self, newest: Conversation) -> None:
         while len(self._rested) > RESTED:

@@ -45,9 +45,11 @@ class Thread:
     checked by comparing bytes: a step's cost does not grow with the episode.
     """
 
-    __slots__ = ("ended", "ids", "text")
+    __slots__ = ("ended", "ids", "key", "text")
 
     def __init__(self) -> None:
+        self.key = object()
+        """Tells this thread from one that was started anew; a step remembers to which it belongs."""
         self.ids: list[int] = []
         self.text: list[bytes] = []
         """`1,2,`, `3,`, …: joined, the ids as JSON without the brackets, and a comma at the end."""

@@ -201,3 +201,17 @@ async def test_a_dead_replica_is_passed_over_and_a_rollout_stays_with_one() -> N
                 await model.ask({"input": "x"}, X_Session_Id="s" * 32)
     assert before == 4
     assert {one.calls - before, two.calls} == {0, 6}
+
+
+async def test_a_caller_that_leaves_frees_its_place_upstream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The upstream never answers, the caller gives up: nothing is in flight any more."""
+    monkeypatch.setattr("model_interface.routes.WATCH_AFTER_S", 0.01)
+    up = Upstream([never()])
+    async with serving(up=up) as urls, interface(backend="chat", base_url=urls["up"]) as model:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await model.ask({"input": "x"})
+        async with asyncio.timeout(5):
+            while model.app.metrics.value("upstream_in_flight", endpoint=f"{urls['up']}/v1"):  # noqa: ASYNC110 - it has no event
+                await asyncio.sleep(0.01)
+    assert up.calls == 1

@@ -113,3 +113,17 @@ async def test_ng_rollout_puts_whole_ids_on_the_last_item() -> None:
     assert status == 200
     assert len(item["generation_token_ids"]) == len(item["generation_log_probs"]) > 0
     assert item["prompt_token_ids"][0] == 256
+
+
+async def test_a_branch_from_before_a_break_in_the_ids_does_not_claim_them(output: Any) -> None:
+    """The second step was retokenized; going on from the first starts a new segment, with its whole prompt."""
+    odd = TC(("c1", "get_weather", '{"city": "Paris"}'))
+    odd["choices"][0] |= {"token_ids": [1, 2, 3], "logprobs": {"content": [{"token": "x", "logprob": -0.1}] * 3}}
+    odd["prompt_token_ids"] = [9, 9]
+    up = Upstream([odd, MSG("Sunny."), MSG("Sunny.")])
+    async with serving(up=up) as urls, interface(backend="vllm", base_url=urls["up"], model="m") as model:
+        first = await model.ask({"input": "Weather?", "tools": [TOOL]})
+        await model.go_on(first, output(first["output"][0]))
+        again = await model.go_on(first, output(first["output"][0]))
+    assert again["trivium"]["tokens"]["fidelity"] == "forked"
+    assert again["trivium"]["tokens"]["prompt_token_ids"][0] == 256
