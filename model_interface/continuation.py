@@ -28,6 +28,7 @@ class Continuation:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         self._rendered: dict[bytes, list[int]] = {}
+        self._shows_ids: bool | None = None  # whether the template renders call ids; None = not seen yet
 
     async def after(self, last_id: int | None, new: Sequence[Message]) -> list[int] | None:
         """Ids to put behind a generation, so that the model goes on after `new`.
@@ -42,6 +43,8 @@ class Continuation:
         """
         if not new:
             return None
+        if new[0]["role"] == "tool" and not await self._call_ids_shown():
+            new = _renamed(new)  # so that the stand-in is the same for every step, and rendered once
         before = _stand_in(new, STAND_IN)
         ended = await self._render(before)
         whole = await self._tokenizer.tokenize([*before, *new], generation=True)
@@ -49,6 +52,15 @@ class Continuation:
             return None
         start = len(ended) - await self._ending(last_id, new, ended)
         return whole[start:] if start < len(ended) or last_id == ended[-1] else None
+
+    async def _call_ids_shown(self) -> bool:
+        if self._shows_ids is None:
+            one, other = (
+                [{"role": "tool", "tool_call_id": each, "content": STAND_IN}] for each in ("call_a", "call_b")
+            )
+            rendered = [await self._render([*_stand_in(each, STAND_IN), *each]) for each in (one, other)]
+            self._shows_ids = rendered[0] != rendered[1]
+        return self._shows_ids
 
     async def _ending(self, last_id: int | None, new: Sequence[Message], ended: list[int]) -> int:
         """How many ids of the template's end of turn are still to come."""
@@ -86,6 +98,14 @@ def _stand_in(new: Sequence[Message], content: str) -> list[Message]:
     if calls:
         model["tool_calls"] = calls
     return [{"role": "user", "content": STAND_IN}, model]
+
+
+def _renamed(new: Sequence[Message]) -> list[Message]:
+    """The messages with call ids that are the same at every step."""
+    return [
+        {**message, "tool_call_id": f"call_{index}"} if message["role"] == "tool" else message
+        for index, message in enumerate(new)
+    ]
 
 
 def _common_suffix(one: list[int], other: list[int]) -> int:
