@@ -40,6 +40,7 @@ class Call:
     inherits: bool
     size: int  # bytes of its JSON text
     stream: bool
+    backend: str  # its name in the config, for the line's provenance
 
 
 class Calls:
@@ -100,7 +101,7 @@ class Calls:
             conversation.params = params
         deadline = Deadline.from_header(budget_s, self._default_budget_s)
         request = Request(items, params, conversation, deadline, session_id, new_id("resp_"))
-        return Call(request, previous_id, inherits, size, bool(body.get("stream")))
+        return Call(request, previous_id, inherits, size, bool(body.get("stream")), self._settings.backend)
 
     def _read_step(self, body: dict[str, Any], size: int, session_id: str | None, budget_s: str | None) -> Call:
         """A step of our agent: only what is new, everything else as before and checked then."""
@@ -109,7 +110,7 @@ class Calls:
         conversation = self.conversations.begin(previous_id)
         deadline = Deadline.from_header(budget_s, self._default_budget_s)
         request = Request(items, conversation.params, conversation, deadline, session_id, new_id("resp_"))
-        return Call(request, previous_id, True, size, False)
+        return Call(request, previous_id, True, size, False, self._settings.backend)
 
     async def answer(self, call: Call) -> Response:
         """What the model made of the call; the conversation remembers it.
@@ -181,7 +182,7 @@ def too_long(overflow: ContextOverflow) -> Response:
 def _rest(call: Call, response: Response, last: Event | None, *, begun: bool) -> list[Event]:
     """The events that are still to come once the response is whole: the last one, or all of them."""
     events = [last] if last is not None else list(response_events(response_object(call, response)))
-    events[-1]["response"] |= {"trivium": _own(response), "previous_response_id": call.previous_id}
+    events[-1]["response"] |= {"trivium": _own(call, response), "previous_response_id": call.previous_id}
     return events[-1:] if begun else events
 
 
@@ -203,12 +204,14 @@ def write(call: Call, response: Response) -> bytes:
         known |= _echo(params)
     # What is null is written beside it: `dumps` looks twice at a text that holds a null
     start = _beginning(response.reason, usage=bool(response.usage), previous=call.previous_id is not None)
-    own = strict_json.dumps(_own(response))[1:] if response.tokens is not None else _without_tokens(response)
+    own = (
+        strict_json.dumps(_own(call, response))[1:] if response.tokens is not None else _without_tokens(call, response)
+    )
     return b"".join((start, strict_json.dumps(known)[1:-1], b',"trivium":{', own, b"}"))
 
 
-def _without_tokens(response: Response) -> bytes:
-    own = _own(response)
+def _without_tokens(call: Call, response: Response) -> bytes:
+    own = _own(call, response)
     del own["tokens"]
     return b'"tokens":null,' + strict_json.dumps(own)[1:]
 
@@ -248,12 +251,13 @@ def _echo(params: dict[str, Any]) -> dict[str, Any]:
     return echoed
 
 
-def _own(response: Response) -> dict[str, Any]:
+def _own(call: Call, response: Response) -> dict[str, Any]:
     """What a Responses object has no place for."""
     own: dict[str, Any] = {
         "tokens": response.tokens.json() if response.tokens is not None else None,
         "model_s": round(response.model_s, 6),
         "attempts": response.attempts,
+        "backend": call.backend,
     }
     if response.model is not None:
         own["model"] = response.model

@@ -102,6 +102,7 @@ async def test_a_row_becomes_a_scored_line(world: str) -> None:
     assert line["state"]["asked"] == ["Paris"]
     assert upstream.bodies[1]["messages"][-1] == {"role": "tool", "tool_call_id": "call_1", "content": "sun in Paris"}
     assert "expected_calls" not in str(upstream.bodies)
+    assert (line["provenance"]["backend"], line["provenance"]["model"]) == ("chat", "m")
 
 
 async def test_arguments_that_are_no_json_are_told_and_kept(world: str) -> None:
