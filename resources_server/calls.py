@@ -8,7 +8,7 @@ from resources_server.environment import Environment
 from resources_server.game import Game
 from resources_server.memory_sessions import MemorySessions
 from resources_server.mistakes import Mistake
-from resources_server.outputs import output
+from resources_server.outputs import output, step_output
 from resources_server.runner import Runner
 from resources_server.sessions import Ran, Reply, Session, SessionStore
 from resources_server.settings import ResourcesServerSettings
@@ -131,7 +131,7 @@ class Calls:
             return "refused", values
         try:
             result = self._runner.in_place(tool.doing, tool.bind(session.world), values)
-            return "ok", output(result, self._max_output_bytes)
+            return "ok", self._output(tool, result)
         except Exception as error:  # noqa: BLE001  an author's code may raise anything
             return _answer_to(error, tool)
 
@@ -143,12 +143,16 @@ class Calls:
         seconds = deadline.left()
         try:
             result = await self._runner.run(tool.doing, seconds, tool.bind(session.world), **values)
-            return "ok", output(result, self._max_output_bytes)
+            return "ok", self._output(tool, result)
         except TookTooLong:
             session.broken = f"{tool.doing} took longer than {seconds:.3g} s and may still be changing the world"
             return "failed", _failed(Failed("tool_timeout", f"{tool.doing} took longer than {seconds:.3g} s"))
         except Exception as error:  # noqa: BLE001  an author's code may raise anything
             return _answer_to(error, tool)
+
+    def _output(self, tool: Tool, result: Any) -> Reply:
+        """What the method returned, as it is told."""
+        return (step_output if tool is self._step else output)(result, self._max_output_bytes)
 
     def _checked(self, tool: Tool, session: Session, arguments: bytes) -> dict[str, Any] | Reply:
         """Arguments for the method, or what the model is told instead."""

@@ -85,6 +85,9 @@ class Environment(BaseModel, Generic[TaskT]):
     score_on_timeout: ClassVar[bool] = False
     """When the rollout's time is up the world is scored as it stands (outcome `deadline`) rather than failed."""
 
+    waived: ClassVar[dict[str, str]] = {}
+    """Probes of `trivium check` that mean nothing for this world (`spray`, or one kind of trial: `form.case`) -> why, in a sentence."""
+
     tools: ClassVar[dict[str, Tool]] = {}
     """By name, in the order in which they are written. Filled in by the class itself."""
 

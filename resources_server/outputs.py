@@ -28,6 +28,14 @@ def output(value: Any, max_bytes: int) -> Reply:
     return Reply(body, 200, content_type)
 
 
+def step_output(step: dict[str, Any], max_bytes: int) -> Reply:
+    """The reply for a game's step: JSON at any size, since only what the player sees is cut. Raises as `output`."""
+    body = _json(step)
+    if len(body) > max_bytes:
+        body = _json({**step, "observation": output(step["observation"], max_bytes).body.decode()})
+    return Reply(body, 200, b"application/json")
+
+
 def cut(body: bytes, max_bytes: int) -> bytes:
     """The beginning of a text, on a character's boundary, and a mark that says how much is missing."""
     mark = f"\n[output cut: {len(body)} bytes, of which the first {max_bytes} are shown]".encode()

@@ -37,6 +37,9 @@ COMMANDS: dict[str, Entry] = {
     "reverify": Entry(
         "rollouts.commands.reverify:reverify_command", "Judge stored episodes again, without servers or models."
     ),
+    "check": Entry(
+        "rollouts.commands.check:check", "Is an environment fit to train on? Tries to cheat it; prints a card."
+    ),
     "diff": Entry("rollouts.commands.diff:diff_command", "Compare two runs task by task."),
     "config": Entry("rollouts.commands.config:config", "Print the resolved config, secrets masked."),
     "models": Entry("rollouts.commands.models:app", "Fetch and list the small models that run on this machine."),

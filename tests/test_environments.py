@@ -3,6 +3,7 @@
 import inspect
 import itertools
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,18 @@ import pytest
 import yaml
 
 from resources_server import Call, Environment, Game, Response, ToolError, Verdict
+from rollouts import sources
+from rollouts import stack as stacks
+from rollouts.check import served
+from rollouts.check.served import sample
 from wire import jsonl, plugins, strict_json
 from wire.rollout import check_row
+from wire.testing import one_server
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = "resources_server.environments"
 ROWS = 40  # of each data set; all of a large one would only take longer
+CHECKED = 2  # by all probes
 
 
 def bundled() -> list[str]:
@@ -125,3 +132,15 @@ async def test_a_stored_state_gives_the_same_verdict(name: str) -> None:
         assert stored.state() == world.state()
         assert await settled(stored.verify(response)) == await settled(world.verify(response))
         assert await settled(world.verify(response)) == await settled(world.verify(response))
+
+
+@pytest.mark.parametrize("name", bundled())
+async def test_it_is_fit_to_train_on(name: str) -> None:
+    """`trivium check NAME` finds no fault: the card of each, on two rows; more are tried by the command."""
+    stack = stacks.read([name], ["resources_server.solutions=true"])
+    world = stack.environments[0]
+    app = import_module("resources_server.app").build(world.config, {}, "token", "resources_server")
+    sampled = sample(sources.find(str(world.dataset), str(ROOT / "configs" / f"{name}.yaml")), CHECKED)
+    async with one_server(app) as url:
+        card = await served.card(world, url, "token", sampled)
+    assert card.fit, card.as_markdown()

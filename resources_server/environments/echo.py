@@ -13,6 +13,7 @@ class Echo(Game[EchoTask]):
     """Each step is worth its length, at most 1; the episode the mean of its steps."""
 
     blocking = False
+    waived = dict.fromkeys(("noise", "spray", "mischief"), "any long message is right here")
     heard: list[str] = []
 
     def reset(self) -> str:

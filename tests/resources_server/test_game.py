@@ -123,3 +123,22 @@ async def test_a_world_that_is_no_game_has_no_steps(serve: Serve) -> None:
 
     async with serve(Plain) as world:
         assert (await world.post("/step", {"action": 1})).status == 404
+
+
+class Loud(Game[Task]):
+    """Says much."""
+
+    def reset(self) -> str:
+        return "go"
+
+    def step(self, action: str) -> Step:
+        return Step(action * 1000, 0.5, done=True)
+
+
+async def test_what_is_cut_of_a_step_is_what_the_player_sees(serve: Serve) -> None:
+    """Beyond `max_output_bytes` the reply is still JSON, with its reward and its end."""
+    async with serve(Loud, max_output_bytes=500) as world:
+        await world.post("/reset", {"responses_create_params": {"input": "x"}})
+        step = (await world.post("/step", {"action": "ab"})).json
+        assert step["reward"] == 0.5 and step["terminated"] is True
+        assert step["observation"].startswith("abab") and "[output cut: 2000 bytes" in step["observation"]

@@ -31,6 +31,7 @@ class Reasoning(Environment[ReasoningTask]):
 
     Options = Options
     stateless = True
+    waived = {"form.numbers": "digits of another base are no decimal number; the other kinds take 5.0 for 5"}
 
     def verify(self, response: Response) -> Verdict:
         answer = final_answer(response.text)
