@@ -62,7 +62,7 @@ class Admission:
             under_way = self._start(request, work, session_id)
         elif under_way.body != hash(request.body):
             raise Conflict(f"session {session_id!r} is in use by another rollout that is under way")
-        return await _wait(request, under_way)
+        return await self._wait(request, under_way, session_id)
 
     def _start(
         self, request: HotRequest, work: Callable[[], Coroutine[Any, Any, T]], session_id: str | None
@@ -79,25 +79,28 @@ class Admission:
 
         def ended(_: "asyncio.Task[T]") -> None:
             self._in_flight -= 1
-            if session_id is not None:
-                del self._named[session_id]
+            self._forget(session_id, under_way)
 
         under_way.task.add_done_callback(ended)
         return under_way
 
+    async def _wait(self, request: HotRequest, under_way: UnderWay[T], session_id: str | None) -> T:
+        task = under_way.task
+        gone = asyncio.ensure_future(request.disconnected())
+        under_way.waiting += 1
+        try:
+            await asyncio.wait([task, gone], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            gone.cancel()
+            under_way.waiting -= 1
+            if not task.done() and not under_way.waiting:
+                self._forget(session_id, under_way)  # it is being ended: whoever asks again starts anew
+                task.cancel()
+                await asyncio.wait([task])
+        if not task.done() or task.cancelled():
+            raise CallerGoneError("the caller has gone")
+        return task.result()
 
-async def _wait(request: HotRequest, under_way: UnderWay[T]) -> T:
-    task = under_way.task
-    gone = asyncio.ensure_future(request.disconnected())
-    under_way.waiting += 1
-    try:
-        await asyncio.wait([task, gone], return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        gone.cancel()
-        under_way.waiting -= 1
-        if not task.done() and not under_way.waiting:
-            task.cancel()
-            await asyncio.wait([task])
-    if not task.done() or task.cancelled():
-        raise CallerGoneError("the caller has gone")
-    return task.result()
+    def _forget(self, session_id: str | None, under_way: UnderWay[Any]) -> None:
+        if session_id is not None and self._named.get(session_id) is under_way:
+            del self._named[session_id]

@@ -20,6 +20,8 @@ NO_ANSWER: dict[str, dict[type[CallError], str]] = {
 """By stage: the kind for a call that got no answer."""
 MODEL_STATUS = {429: "rate_limited", 408: "model_timeout", 504: "model_timeout"}
 TOOL_STATUS = {429: "tool_unreachable", 502: "tool_unreachable", 503: "tool_unreachable", 504: "tool_timeout"}
+VERIFY_STATUS = {429: "session_lost", 502: "session_lost", 503: "session_lost", 504: "verifier_timeout"}
+"""Of a server that is busy or away, or of whoever stands before it: it is no word of the verifier's."""
 LOST_SESSION = frozenset({401, 403, 410})  # the resources server knows no such session, or not any more
 LOST_CODES = frozenset({"session_lost", "gone", "unauthorized", "no_session"})
 
@@ -61,7 +63,7 @@ def verify_answer(reply: Reply) -> Failed:
     """The failure behind an HTTP error of `/verify`."""
     kind = _named(reply)
     if kind is None:
-        kind = "session_lost" if reply.status in LOST_SESSION else "verifier_error"
+        kind = "session_lost" if reply.status in LOST_SESSION else VERIFY_STATUS.get(reply.status, "verifier_error")
     return Failed(kind, _message(reply))
 
 

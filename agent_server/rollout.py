@@ -1,6 +1,7 @@
 """One rollout: seed the world, let the agent act, ask for the verdict, close the world whatever happened."""
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable
@@ -28,6 +29,7 @@ NOTHING_TO_CLOSE = frozenset({404, 405, 410, 422})  # gone already, or a strange
 VERIFY_SHARE = 0.2  # of the budget, kept for the verdict where a world wants one on time-out
 VERIFY_RESERVE_S = 30.0  # the most that is kept
 TIME_KINDS = frozenset({"timeout", "model_timeout", "tool_timeout"})
+GARBLED_REPLIES = 2  # verdicts that are no object and are asked for again, as lost ones are: they are given from memory
 AT_THE_END_S = 0.05  # left of the budget: another server may find a little earlier than we that it is spent
 
 log = logging.getLogger(__name__)
@@ -43,6 +45,10 @@ class Player:
     client: Client
     """Knows `model_interface` and the resources servers."""
     closer: "Closer"
+
+
+class _GarbledError(Failed):
+    """A verdict that cannot be read."""
 
 
 class Rollout:
@@ -161,6 +167,12 @@ class Rollout:
         if self._declares:  # our own: it knows its tools, and need not read them in every verify
             response = {key: value for key, value in response.items() if key != "tools"}
         body = strict_json.dumps({**self._row, "response": response}, trusted=True)
+        for _ in range(GARBLED_REPLIES):
+            with contextlib.suppress(_GarbledError):
+                return await self._verdict(body)
+        return await self._verdict(body)
+
+    async def _verdict(self, body: bytes) -> dict[str, Any]:
         try:
             reply = await self._world.post("/verify", body, self._deadline, retry=Retry.REPLAY)
         except CallError as error:
@@ -168,10 +180,12 @@ class Rollout:
         if not reply.ok:
             self._left = failures.left_world(reply)
             raise failures.verify_answer(reply)
-        not_finite = (
-            b"NaN" in reply.body or b"Infinity" in reply.body
-        )  # what Python's own JSON writer would let through
-        return _object(reply, "invalid_reward" if not_finite else "verifier_error", echoed=body)
+        if b"NaN" in reply.body or b"Infinity" in reply.body:  # what Python's own JSON writer lets through
+            return _object(reply, "invalid_reward", echoed=body)
+        try:
+            return _object(reply, "verifier_error", echoed=body)
+        except Failed as error:
+            raise _GarbledError(error.kind, str(error)) from error
 
 
 async def act(agent: Agent, params: dict[str, Any], session: Session) -> Episode:

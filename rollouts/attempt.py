@@ -17,6 +17,7 @@ from wire.errors import Failed
 
 BUSY = 503  # the agent server has as much as it can take
 BUSY_WAIT_S, BUSY_LONGEST_S = 0.2, 5.0  # before a busy server is asked again; doubles each time
+GIVEN_UP = ("timeout", "agent_lost")  # kinds of which nobody knows whether the agent has closed the session
 CLOSE_S = 3.0  # for the session of a rollout that was given up to be closed
 REFUSALS = 5  # connections refused by a server that is there all the same
 
@@ -46,7 +47,7 @@ class Player:
             reply = await self._reply(self._named(row), session, timing)
             return lines.from_reply(reply, row)
         except Failed as error:
-            if error.kind == "timeout":
+            if error.kind in GIVEN_UP and timing.sent:
                 await self._close(session)
             return lines.without_verdict(strict_json.loads(row), error)
         except asyncio.CancelledError:
@@ -118,9 +119,11 @@ class Timing:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self.start()
+        self.sent = False
 
     def start(self) -> None:
         """It is sent now."""
+        self.sent = True
         self._at = self._clock()
         self.started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
 

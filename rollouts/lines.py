@@ -110,7 +110,8 @@ def _object(reply: Reply) -> Line:
         line = strict_json.loads(reply.body)
     except strict_json.JSONError as error:
         shown = reply.body[:QUOTED_CHARACTERS].decode(errors="replace")
-        kind = "unserialisable" if reply.body.lstrip().startswith(b"{") else "agent_lost"  # else somebody else's page
+        not_finite = b"NaN" in reply.body or b"Infinity" in reply.body  # what Python's own JSON writer lets through
+        kind = "unserialisable" if not_finite else "agent_lost"  # somebody else's page, or a line that broke on its way
         raise Failed(kind, f"{reply.server} answered /run with no strict JSON ({error}): {shown}") from error
     if not isinstance(line, dict):
         raise Failed("agent_error", f"{reply.server} answered /run with a {type(line).__name__}, not an object")
