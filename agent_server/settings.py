@@ -10,7 +10,7 @@ from wire.config import Port
 class AgentServerSettings(BaseModel):
     """Who plays, and the bounds of one rollout."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     agent: str = "tool_loop"
     """A module of `agent_server.agents`, or `my_package.module:Class`."""

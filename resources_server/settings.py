@@ -10,7 +10,7 @@ from wire.config import Port
 class SessionsSettings(BaseModel):
     """Where sessions live, for how long and how many."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     url: str = "memory"
     """`memory`, or a SQLAlchemy URL (`sqlite:///sessions.db`, `postgresql://user:password@host/name`): sessions that outlive the
@@ -26,7 +26,7 @@ class SessionsSettings(BaseModel):
 class ResourcesServerSettings(BaseModel):
     """The section `resources_server`."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     environment: str | None = None
     """A bundled one's name (`counter`) or `my_package.world:MyWorld`. Needed, unless `environments` names several."""

@@ -10,7 +10,7 @@ Choice = Literal["keep", "mark", "drop"]
 class GroupSettings(BaseModel):
     """What becomes of the repeats of one task, taken together."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     policy: Literal["strict", "partial", "refill", "hedge"] = "strict"
     """strict: a group counts when every member is valid. partial: with at least `min_valid` of them. refill: a member that failed for
@@ -33,7 +33,7 @@ class GroupSettings(BaseModel):
 class RolloutsSettings(BaseModel):
     """Rows in, scored lines out."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     dataset: str | None = None
     """Path of the rows, JSON lines."""

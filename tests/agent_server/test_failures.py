@@ -73,6 +73,8 @@ async def test_a_tool_whose_side_fails(answer: Any, kind: str) -> None:
         ((503, {"error": {"message": "judge", "code": "judge_unavailable"}}), "judge_unavailable"),
         ((410, {"error": {"message": "expired", "code": "gone"}}), "session_lost"),
         ((500, b"oops"), "verifier_error"),
+        ((503, {"error": {"message": "full", "code": "overloaded"}}), "session_lost"),
+        ((502, b"<html>bad gateway"), "session_lost"),
         ((200, b"oops"), "verifier_error"),
         ((200, {"reward": True}), "invalid_reward"),
         ((200, {"reward": "1"}), "invalid_reward"),
@@ -91,6 +93,19 @@ async def test_a_verifier_that_fails(answer: Any, kind: str) -> None:
         line = await on.run()
     assert (line["failure"]["kind"], line["reward"], line["mask_sample"]) == (kind, None, True)
     assert line["response"]["output"] == [text("done")]
+
+
+async def test_a_verdict_that_broke_on_its_way_is_asked_for_again() -> None:
+    """It is given from memory, as after a lost reply; nobody is told that the verifier failed."""
+    broken = [(200, b"\x00{"), (200, b'{"reward": 1')]
+
+    def verify(request: Sent) -> Any:
+        return broken.pop() if broken else (200, {**request.json, "reward": 1.0, "metrics": {}})
+
+    async with stage(world=Counter(on={"/verify": verify})) as on:
+        line = await on.run()
+        assert len(on.world.to("/verify")) == 3
+    assert (line["reward"], line["failure"]) == (1.0, None)
 
 
 @pytest.mark.parametrize(
@@ -257,6 +272,28 @@ async def test_a_repeat_goes_on_when_the_first_caller_has_gone() -> None:
         first.cancel()
         go.set()
         assert (await second)["outcome"] == "completed"
+
+
+async def test_a_repeat_of_a_rollout_that_is_being_ended_starts_anew() -> None:
+    """Its caller has gone and its world is slow to close; whoever asks again is not told that the caller has gone."""
+    asked, closing = asyncio.Event(), asyncio.Event()
+
+    async def wait(request: Sent) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    async def close(request: Sent) -> Answer:
+        closing.set()
+        await asyncio.sleep(0.2)
+        return 200, {}
+
+    headers = {"X-Session-Id": "s1"}
+    async with stage(wait, world=Counter(on={"/close_session": close})) as on:
+        first = asyncio.ensure_future(on.run(headers=headers))
+        await asked.wait()
+        first.cancel()
+        await closing.wait()
+        assert (await on.run(headers=headers))["outcome"] == "completed"
 
 
 async def test_one_rollout_more_than_admitted_is_503() -> None:

@@ -14,8 +14,8 @@ class ScriptedAgent:
     """Answers `/run` as the row's `does` says; a list means one word per attempt, the last one again and again.
 
     `ok` (reward from the row's `pays`), `slow` (answers when `release` is set), `pause`, `hang`, `poison` (takes everything that is in
-    flight along), `busy` (503, then ok), `html`, `nan`, `text` (reward "1"), `400`, `502`, `cut` (the connection breaks), or a
-    failure kind.
+    flight along), `busy` (503, then ok), `html`, `nan`, `text` (reward "1"), `400`, `502`, `torn` (half a line), `cut` (the
+    connection breaks), or a failure kind.
     """
 
     def __init__(self) -> None:
@@ -107,6 +107,8 @@ class ScriptedAgent:
             await _answer(send, 400, b'{"error": {"message": "no such field"}}')
         elif word == "502":
             await _answer(send, 502, b"bad gateway")
+        elif word == "torn":
+            await _answer(send, 200, json.dumps(scored(row)).encode()[:-9])
         elif word == "cut":
             await _cut(send)
         elif word in ("ok", "slow", "pause", "busy", "nan", "text"):

@@ -75,6 +75,7 @@ async def test_a_permanent_cause_is_not_tried_again(runs: Runs, agent: ScriptedA
     [
         ("html", "agent_lost", "<html>"),
         ("502", "agent_lost", "bad gateway"),
+        ("torn", "agent_lost", "no strict JSON"),
         ("nan", "unserialisable", "no strict JSON"),
         ("text", "invalid_reward", "'1'"),
         ("400", "agent_error", "no such field"),
@@ -97,6 +98,13 @@ async def test_a_hung_rollout_ends_at_its_deadline(runs: Runs, agent: ScriptedAg
     assert summary.line == "1 ok, 1 failed, 0 missing"
     assert lines(runs.failures)[0]["failure_kind"] == "timeout"
     assert agent.closed == agent.sessions[:1]
+
+
+async def test_the_session_of_a_rollout_whose_agent_was_lost_is_closed(runs: Runs, agent: ScriptedAgent) -> None:
+    """Nobody else would, until it expires."""
+    summary = await runs.collect([row(0, does=["cut", "ok"])])
+
+    assert summary.line == "1 ok, 0 failed, 0 missing" and agent.closed == agent.sessions[:1]
 
 
 async def test_a_busy_agent_is_asked_again(runs: Runs) -> None:
