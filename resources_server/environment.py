@@ -2,7 +2,7 @@
 
 import inspect
 import types
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -125,7 +125,7 @@ class Environment(BaseModel, Generic[TaskT]):
             What the model is shown beside the row's own prompt (text or JSON), or None.
         """
 
-    def verify(self, response: Response) -> float | Verdict:
+    def verify(self, response: Response) -> float | Verdict | Coroutine[Any, Any, float | Verdict]:
         """Score the finished rollout. A plain number is a verdict with no metrics. May be async.
 
         The answer must be the same when asked again: it is also asked offline, on the stored state.

@@ -1,0 +1,58 @@
+"""What all worlds of a process share and what needs an event loop: a sandbox, a solver's process, a client.
+
+`Environment.load` is called before there is a loop, and verdicts are asked in different ones (a server's, one for each line when
+verdicts are given again). So such a thing has a loop of its own, in a thread, and is used from anywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import weakref
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Aside(Generic[T]):
+    """One thing and the thread in which its event loop runs; both end with this object.
+
+    Args:
+        make: Makes the thing, in its loop; what it raises, the constructor raises: a world that cannot have what it needs
+            is refused when the server starts.
+    """
+
+    def __init__(self, make: Callable[[], Awaitable[T]]) -> None:
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=_run, args=(self._loop,), name="aside", daemon=True).start()
+        self._end = weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop)
+        self._end.atexit = False  # the thread is a daemon
+
+        async def made() -> T:
+            return await make()
+
+        try:
+            self._thing = asyncio.run_coroutine_threadsafe(made(), self._loop).result()
+        except BaseException:
+            self._end()
+            raise
+
+    async def run(self, use: Callable[[T], Coroutine[Any, Any, R]]) -> R:
+        """What `use` makes of the thing, in the thing's loop; cancelling this cancels it there."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(use(self._thing), self._loop))
+
+    async def close(self, use: Callable[[T], Coroutine[Any, Any, None]]) -> None:
+        """Do the last with it; then the thread ends."""
+        try:
+            await self.run(use)
+        finally:
+            self._end()
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
