@@ -80,7 +80,8 @@ async def rescored(model: Caller, ids: list[int], token: int) -> float:
         "n_probs": 1,
         "logit_bias": [[token, 100]],
         "temperature": 0,
-        "cache_prompt": False,
+        "cache_prompt": True,
+        "id_slot": 3,
     }
     async with aiohttp.ClientSession() as http, http.post(f"{address}/completion", json=body) as answer:
         return float((await answer.json())["completion_probabilities"][0]["logprob"])
