@@ -1,0 +1,33 @@
+"""Writes rows.jsonl: 60 tasks of the heating. `python examples/grpo_cpu/make_rows.py`"""
+
+import json
+import random
+from pathlib import Path
+
+ROOMS = ("kitchen", "bedroom", "office")
+PROMPTS = (
+    "Heat the {room} to {degrees} degrees.",
+    "The {room} should have {degrees} degrees.",
+    "It is cold in the {room}. Make it {degrees} degrees.",
+    "{degrees} degrees in the {room}, please.",
+)
+
+
+def main() -> None:
+    dice = random.Random(1)
+    lines = []
+    for number in range(60):
+        room, degrees = dice.choice(ROOMS), dice.randint(12, 28)
+        text = PROMPTS[number % len(PROMPTS)].format(room=room, degrees=degrees)
+        row = {
+            "task_id": f"heating-{number:02}",
+            "responses_create_params": {"input": [{"role": "user", "content": text}]},
+            "room": room,
+            "degrees": degrees,
+        }
+        lines.append(json.dumps(row))
+    Path(__file__).with_name("rows.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Rollouts inside a trainer's loop. What needs a trainer's packages imports them where it uses them."""

@@ -1,0 +1,3 @@
+"""placeholder"""
+def environment_factory(config: str, *overrides: str):
+    raise NotImplementedError

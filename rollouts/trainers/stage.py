@@ -1,0 +1,182 @@
+"""A stack that plays for a trainer: resources and agent servers as child processes, the model interface in this process.
+
+It is a context manager for the background loop; what it plays is written down line by line, like any other collection.
+"""
+
+import asyncio
+import importlib
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from rollouts import fingerprint, lines, sockets
+from rollouts import token as tokens
+from rollouts.attempt import Player, Timing
+from rollouts.gate import Gate
+from rollouts.inputs import row_check
+from rollouts.journal import Journal
+from rollouts.launcher import launched
+from rollouts.lines import Identity, Line
+from rollouts.plan import Source
+from rollouts.rows import Rows
+from rollouts.settings import RolloutsSettings
+from rollouts.sources import fingerprint as facts
+from rollouts.sources import sources
+from rollouts.stack import MODEL, Stack
+from wire.app import App
+from wire.client import Client
+from wire.errors import TriviumError
+from wire.strict_json import loads
+
+CONNECTIONS = 1024  # rollouts of one batch at once, about
+
+
+@dataclass(frozen=True)
+class Part:
+    """One rollout that is asked for."""
+
+    task: int
+    sample: int  # among those of its task in this batch
+    size: int  # of its group
+
+
+class Tasks:
+    """The rows of a stack's environments, or of another file in their place.
+
+    Args:
+        stack: Whose environments.
+        given: Rows to play in place of the environments' own.
+    """
+
+    def __init__(self, stack: Stack, given: Path | None = None) -> None:
+        self.sources: Sequence[Source] = sources(stack, given=given, mix=None, away=False)
+        settings = stack.config.section("rollouts", RolloutsSettings)
+        self.rows = Rows(self.sources, settings.limit, [row_check(each) for each in self.sources])
+
+    def row(self, task: int) -> Line:
+        """A row by its index."""
+        row: Line = loads(self.rows.read(task))
+        return row
+
+
+class Stage:
+    """Plays batches of rollouts; made by `staged`."""
+
+    def __init__(self, stack: Stack, client: Client, journal: Journal) -> None:
+        self._settings = stack.config.section("rollouts", RolloutsSettings)
+        self._client, self._journal = client, journal
+        self._gate = Gate(client, "agent_server", self._settings.agent_wait_s, lambda _: None)
+        self._run = fingerprint.Run(facts(stack), sorted(each.name for each in stack.environments), uuid.uuid4().hex[:12])
+        self.live = 0
+        """Rollouts that have not ended."""
+
+    async def play(self, tasks: Tasks, parts: Sequence[Part], version: str) -> list[Line]:
+        """The lines of a batch, in its order; failures that pass are tried again, and none is raised.
+
+        Args:
+            tasks: What `parts` count in.
+            parts: What to play, all at once.
+            version: Of the policy; lines of one group share it with their run id, so that no group spans two policies.
+        """
+        self.live = len(parts)
+        async with asyncio.TaskGroup() as group:
+            playing = [group.create_task(self._rollout(tasks, part, version)) for part in parts]
+        return [each.result() for each in playing]
+
+    async def _rollout(self, tasks: Tasks, part: Part, version: str) -> Line:
+        try:
+            for attempt in range(1, self._settings.attempts + 1):
+                line = await self._attempt(tasks, part, version, attempt)
+                if not lines.failed(line) or not lines.retryable(line):
+                    break
+            return line
+        finally:
+            self.live -= 1
+
+    async def _attempt(self, tasks: Tasks, part: Part, version: str, attempt: int) -> Line:
+        source, timing = tasks.rows.source(part.task), Timing()
+        player = Player(self._client, source, self._gate, self._settings.timeout_s, self._settings.grace_s)
+        line = await player.play(tasks.rows.read(part.task), timing)
+        identity = Identity(
+            task_index=part.task,
+            rollout_index=part.sample,
+            attempt=attempt,
+            group_size=part.size,
+            environment=source.name,
+            agent=source.agent_server,
+            run_id=f"{self._run.run_id}-{version}",
+            config_sha256=self._run.config_sha256,
+            started_at=timing.started_at,
+            duration_s=timing.seconds,
+        )
+        text = lines.stamp(line, identity)
+        (self._journal.failure if lines.failed(line) else self._journal.rollout)(text)
+        return line
+
+
+@asynccontextmanager
+async def staged(stack: Stack, policy: Any, output: Path) -> AsyncIterator[Stage]:
+    """Servers that run until the block ends.
+
+    Args:
+        stack: What configs describe; its model interface is served here, with the `trainer` backend.
+        policy: For that backend.
+        output: The rollouts file; what it holds is kept.
+
+    Raises:
+        UsageError: the config is wrong, or the output cannot be written.
+        StartFailed: a server did not come up.
+    """
+    token = tokens.for_stack(stack.config.auth)
+    servers = [each for each in stack.servers() if each.name != MODEL]
+    async with AsyncExitStack() as held:
+        journal = Journal(output)
+        held.callback(journal.close)
+        journal.begin(fresh=False)
+        url = await held.enter_async_context(_served(_model_interface(stack, policy, token)))
+        running = await held.enter_async_context(launched(servers, token=token, elsewhere={MODEL: url}))
+        client = await held.enter_async_context(Client(running.urls, token=token, connections=CONNECTIONS))
+        yield Stage(stack, client, journal)
+
+
+def _model_interface(stack: Stack, policy: Any, token: str | None) -> App:
+    """By name: the collector's package imports no server's modules."""
+    room: Any = importlib.import_module("model_interface.app")
+    settings: Any = importlib.import_module("model_interface.settings")
+    section = stack.config.section(MODEL, settings.ModelInterfaceSettings)
+    own = {"backend": "trainer", "options": {"policy": policy}, "model": policy.name, "token_ids": "required"}
+    app: App = room.model_interface(section.model_copy(update=own), token=token)
+    return app
+
+
+@asynccontextmanager
+async def _served(app: App) -> AsyncIterator[str]:
+    """A server in this loop, on loopback; yields its URL."""
+    bound = sockets.listen(MODEL, "127.0.0.1", 0)
+    options: dict[str, Any] = {"log_config": None, "access_log": False, "http": "httptools", "ws": "none"}
+    server = uvicorn.Server(uvicorn.Config(app, lifespan="on", timeout_graceful_shutdown=1, **options))
+    serving = asyncio.create_task(server._serve([bound]))  # not `serve`: that one takes over signal handlers
+    try:
+        while not server.started:
+            if serving.done():
+                serving.result()
+                raise TriviumError("the model interface stopped while it started")
+            await asyncio.sleep(0.01)
+        yield sockets.address(bound)
+    finally:
+        server.should_exit = True
+        await serving
+        bound.close()
+
+
+def with_output(stack: Stack, output: Path | None) -> Path:
+    """Where the lines of a training go."""
+    named = stack.section("rollouts").get("output")
+    return output or Path(str(named or f"results/{Path(stack.config.source).stem}-training.jsonl"))
+
+
