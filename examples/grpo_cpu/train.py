@@ -12,7 +12,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-STEPS, GROUP = 40, 8
+STEPS, GROUP = 30, 8
 TRAINED_LAYERS = 10  # of 30, the upper ones: half the arithmetic of a full backward pass
 LEARNING_RATE = 2e-5
 

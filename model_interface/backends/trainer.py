@@ -23,7 +23,11 @@ from model_interface.translate.history import Message
 from wire.errors import Failed, UsageError
 from wire.metrics import Metrics
 
-COMPACT = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}  # as models write JSON in a line
+COMPACT = {
+    "whitespace_flexible": False,
+    "item_separator": ", ",
+    "key_separator": ": ",
+}  # as models write JSON in a line
 
 
 class Generated(Protocol):
@@ -88,7 +92,9 @@ class Trainer(Backend):
         super().__init__(settings, urls, token, metrics)
         policy = read_options(TrainerOptions, settings).policy
         if policy is None:
-            raise UsageError("backend `trainer` is for a trainer's integration (rollouts.trainers), which sets options.policy")
+            raise UsageError(
+                "backend `trainer` is for a trainer's integration (rollouts.trainers), which sets options.policy"
+            )
         self._policy: Policy = policy
         self._constrained = settings.tool_calls == "constrained"
         self._continuation = Continuation(self)

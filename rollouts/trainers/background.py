@@ -58,7 +58,8 @@ class Background:
         entered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         leave = asyncio.Event()
         task = asyncio.create_task(_hold(manager, entered, leave))
-        await asyncio.wait([entered, task], return_when=asyncio.FIRST_COMPLETED)
+        both: list[asyncio.Future[Any]] = [entered, task]
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         if not entered.done():
             await task  # raises what entering raised
         self._held.append((leave, task))

@@ -3,6 +3,8 @@
 Runs in the trainer's thread. The trainer's sampling parameters count, never a row's: what is trained must be what was sampled.
 """
 
+import copy
+import inspect
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -51,11 +53,9 @@ class Generator:
         from transformers import LogitsProcessorList
 
         trainer = self._trainer
-        longest = max(len(job.prompt) for job in jobs)
-        pad = trainer._tokenizer.pad_token_id
-        device = trainer.accelerator.device
-        inputs = torch.tensor([[pad] * (longest - len(job.prompt)) + job.prompt for job in jobs], device=device)
-        seen = torch.tensor([[0] * (longest - len(job.prompt)) + [1] * len(job.prompt) for job in jobs], device=device)
+        prompts = [tuple(job.prompt) for job in jobs]
+        longest = max(len(each) for each in prompts)
+        inputs, seen = self._padded(prompts, longest)
         watch = self._watch(jobs, longest)
         with _model(trainer) as model, torch.no_grad():
             output = model.generate(
@@ -63,13 +63,48 @@ class Generator:
                 attention_mask=seen,
                 generation_config=self._config(jobs),
                 logits_processor=LogitsProcessorList([watch]),
+                **self._begun(model, prompts, longest),
             )
-        return watch.read(output)
+        answers: list[tuple[list[int], list[float | None]]] = watch.read(output)
+        return answers
+
+    def _padded(self, prompts: Sequence[Sequence[int]], length: int) -> tuple[Any, Any]:
+        """Ids, padded on the left, and which of them count."""
+        import torch
+
+        pad, device = self._trainer._tokenizer.pad_token_id, self._trainer.accelerator.device
+        ids = [[pad] * (length - len(each)) + list(each) for each in prompts]
+        seen = [[0] * (length - len(each)) + [1] * len(each) for each in prompts]
+        return torch.tensor(ids, device=device), torch.tensor(seen, device=device)
+
+    def _begun(self, model: Any, prompts: Sequence[tuple[int, ...]], length: int) -> dict[str, Any]:
+        """The keys and values of prompts that several answers share, computed once; nothing where none is shared.
+
+        The last id of each is left for the generation, which begins with it.
+        """
+        import torch
+        from transformers import DynamicCache
+
+        distinct = list(dict.fromkeys(prompts))
+        if len(distinct) == len(prompts) or length < 2 or self._trainer.args.fsdp or self._trainer.is_deepspeed_enabled:
+            return {}
+        inputs, seen = self._padded(distinct, length)
+        places = (seen.cumsum(-1) - 1).clamp(min=0)
+        cache = DynamicCache(config=model.config)
+        name = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
+        model(
+            input_ids=inputs[:, :-1],
+            attention_mask=seen[:, :-1],
+            position_ids=places[:, :-1],
+            use_cache=True,
+            logits_to_keep=1,
+            **{name: cache},
+        )
+        cache.batch_select_indices(torch.tensor([distinct.index(each) for each in prompts], device=inputs.device))
+        return {name: cache}
 
     def _config(self, jobs: Sequence[Job]) -> Any:
         """The trainer's own, with its sampling left to the watch, which sees what was sampled from."""
-        import copy
-
         config = copy.deepcopy(self._trainer.generation_config)
         limits = [self._trainer.max_completion_length if job.limit is None else job.limit for job in jobs]
         config.max_new_tokens = min(max(limits), self._trainer.max_completion_length)

@@ -86,7 +86,17 @@ def columns(samples: list[Sample]) -> dict[str, list[Any]]:
 RESERVED = frozenset(
     {
         *("prompt", "prompts", "prompt_ids", "completion", "completions", "completion_ids", "logprobs", "env_mask"),
-        *("reward", "failed", "failure", "outcome", "images", "trainer_state", "log_extra", "log_metric", "environments"),
+        *(
+            "reward",
+            "failed",
+            "failure",
+            "outcome",
+            "images",
+            "trainer_state",
+            "log_extra",
+            "log_metric",
+            "environments",
+        ),
     }
 )
 """Names that a reward component cannot have as a column: they mean something else there."""

@@ -18,20 +18,16 @@ from rollouts import fingerprint, lines, sockets
 from rollouts import token as tokens
 from rollouts.attempt import Player, Timing
 from rollouts.gate import Gate
-from rollouts.inputs import row_check
 from rollouts.journal import Journal
 from rollouts.launcher import launched
 from rollouts.lines import Identity, Line
-from rollouts.plan import Source
-from rollouts.rows import Rows
 from rollouts.settings import RolloutsSettings
 from rollouts.sources import fingerprint as facts
-from rollouts.sources import sources
 from rollouts.stack import MODEL, Stack
+from rollouts.trainers.tasks import Tasks
 from wire.app import App
 from wire.client import Client
 from wire.errors import TriviumError
-from wire.strict_json import loads
 
 CONNECTIONS = 1024  # rollouts of one batch at once, about
 
@@ -45,25 +41,6 @@ class Part:
     size: int  # of its group
 
 
-class Tasks:
-    """The rows of a stack's environments, or of another file in their place.
-
-    Args:
-        stack: Whose environments.
-        given: Rows to play in place of the environments' own.
-    """
-
-    def __init__(self, stack: Stack, given: Path | None = None) -> None:
-        self.sources: Sequence[Source] = sources(stack, given=given, mix=None, away=False)
-        settings = stack.config.section("rollouts", RolloutsSettings)
-        self.rows = Rows(self.sources, settings.limit, [row_check(each) for each in self.sources])
-
-    def row(self, task: int) -> Line:
-        """A row by its index."""
-        row: Line = loads(self.rows.read(task))
-        return row
-
-
 class Stage:
     """Plays batches of rollouts; made by `staged`."""
 
@@ -71,7 +48,9 @@ class Stage:
         self._settings = stack.config.section("rollouts", RolloutsSettings)
         self._client, self._journal = client, journal
         self._gate = Gate(client, "agent_server", self._settings.agent_wait_s, lambda _: None)
-        self._run = fingerprint.Run(facts(stack), sorted(each.name for each in stack.environments), uuid.uuid4().hex[:12])
+        self._run = fingerprint.Run(
+            facts(stack), sorted(each.name for each in stack.environments), uuid.uuid4().hex[:12]
+        )
         self.live = 0
         """Rollouts that have not ended."""
 
@@ -120,12 +99,12 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged(stack: Stack, policy: Any, output: Path) -> AsyncIterator[Stage]:
+async def staged(stack: Stack, policy: Any | None, output: Path) -> AsyncIterator[Stage]:
     """Servers that run until the block ends.
 
     Args:
-        stack: What configs describe; its model interface is served here, with the `trainer` backend.
-        policy: For that backend.
+        stack: What configs describe.
+        policy: The model interface is served here, with the `trainer` backend and this; None: as the config says.
         output: The rollouts file; what it holds is kept.
 
     Raises:
@@ -133,13 +112,15 @@ async def staged(stack: Stack, policy: Any, output: Path) -> AsyncIterator[Stage
         StartFailed: a server did not come up.
     """
     token = tokens.for_stack(stack.config.auth)
-    servers = [each for each in stack.servers() if each.name != MODEL]
+    servers = [each for each in stack.servers() if policy is None or each.name != MODEL]
     async with AsyncExitStack() as held:
         journal = Journal(output)
         held.callback(journal.close)
         journal.begin(fresh=False)
-        url = await held.enter_async_context(_served(_model_interface(stack, policy, token)))
-        running = await held.enter_async_context(launched(servers, token=token, elsewhere={MODEL: url}))
+        elsewhere = stack.elsewhere(servers) if policy is None else {}
+        if policy is not None:
+            elsewhere = {MODEL: await held.enter_async_context(_served(_model_interface(stack, policy, token)))}
+        running = await held.enter_async_context(launched(servers, token=token, elsewhere=elsewhere))
         client = await held.enter_async_context(Client(running.urls, token=token, connections=CONNECTIONS))
         yield Stage(stack, client, journal)
 
@@ -178,5 +159,3 @@ def with_output(stack: Stack, output: Path | None) -> Path:
     """Where the lines of a training go."""
     named = stack.section("rollouts").get("output")
     return output or Path(str(named or f"results/{Path(stack.config.source).stem}-training.jsonl"))
-
-

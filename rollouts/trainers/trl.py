@@ -19,22 +19,23 @@ from rollouts.trainers.background import Background
 from rollouts.trainers.desk import Desk
 from rollouts.trainers.environments import environment_factory
 from rollouts.trainers.generation import Generator
+from rollouts.trainers.keys import KEY, key_of, write_key
 from rollouts.trainers.policy import TrainerPolicy
 from rollouts.trainers.samples import columns, sample
-from rollouts.trainers.stage import Part, Stage, Tasks, staged, with_output
+from rollouts.trainers.stage import Part, Stage, staged, with_output
+from rollouts.trainers.tasks import Tasks
 from wire.errors import UsageError
 from wire.responses import message_text
 
 __all__ = ["Rollouts", "dataset", "environment_factory", "reward", "rollout_func"]
 
-KEY = "trivium_row"  # of the first message of a prompt: which row it is
-SEPARATOR = "#"  # between the rows' file and the index in it
 Prompt = list[dict[str, Any]]
 RewardFunction = Callable[..., list[float | None]]
 
 
 def dataset(config: str, *overrides: str, rows: Path | str | None = None) -> Any:
-    """The rows of a config as a `datasets.Dataset` with the column `prompt`; which row it is travels with each prompt.
+    """The rows of a config as a `datasets.Dataset` with the column `prompt`; which row it is travels with each prompt, for `rollout_func`,
+    and stands beside it, for `environment_factory`.
 
     Args:
         config: A config file or the name of a bundled one.
@@ -45,12 +46,14 @@ def dataset(config: str, *overrides: str, rows: Path | str | None = None) -> Any
 
     path = None if rows is None else Path(rows).resolve()
     tasks = Tasks(stacks.read([config], overrides), path)
-    return Dataset.from_list([{"prompt": prompt(tasks.row(task), task, path)} for task in tasks.rows])
+    keys = {task: write_key(task, str(path or "")) for task in tasks.rows}
+    records = [{"prompt": prompt(tasks.row(task), key), KEY: key} for task, key in keys.items()]
+    tasks.close()
+    return Dataset.from_list(records)
 
 
-def prompt(row: dict[str, Any], task: int, rows: Path | None = None) -> Prompt:
+def prompt(row: dict[str, Any], key: str) -> Prompt:
     """A row's messages, for people and logs; what the model is given is made from the row itself."""
-    key = str(task) if rows is None else f"{rows}{SEPARATOR}{task}"
     messages = [{"role": str(each["role"]), "content": message_text(each)} for each in prompt_of(row)]
     return [{**each, KEY: key} for each in messages or [{"role": "user", "content": ""}]]
 
@@ -98,7 +101,7 @@ class Rollouts:
             trainer: Whose model plays; the same one in each call.
         """
         background, stage = self._started(trainer)
-        name, tasks, parts = self._parts(prompts)
+        tasks, parts = self._parts(prompts)
         version = str(trainer.state.global_step)
         mode = "" if trainer.model.training else "eval-"
         playing = background.start(stage.play(tasks, parts, f"{mode}{version}"))
@@ -116,7 +119,7 @@ class Rollouts:
             self._running[0].close()
             self._running = None
         for each in self._tasks.values():
-            each.rows.close()
+            each.close()
         self._tasks.clear()
 
     def _started(self, trainer: Any) -> tuple[Background, Stage]:
@@ -136,11 +139,13 @@ class Rollouts:
         process = trainer.accelerator.process_index
         return self.output if process == 0 else self.output.with_name(f"{self.output.stem}-{process}.jsonl")
 
-    def _parts(self, prompts: Sequence[Any]) -> tuple[str, Tasks, list[Part]]:
-        keys = [_key(each) for each in prompts]
+    def _parts(self, prompts: Sequence[Any]) -> tuple[Tasks, list[Part]]:
+        keys = [key_of(each) for each in prompts]
         files = {file for file, _ in keys}
         if len(files) > 1:
-            raise UsageError(f"one batch has rows of {len(files)} files ({', '.join(sorted(files))}); keep data sets apart")
+            raise UsageError(
+                f"one batch has rows of {len(files)} files ({', '.join(sorted(files))}); keep data sets apart"
+            )
         name = files.pop()
         if name not in self._tasks:
             self._tasks[name] = Tasks(self._stack, Path(name) if name else None)
@@ -148,22 +153,14 @@ class Rollouts:
         parts = []
         for _, task in keys:
             if task not in tasks.rows:
-                raise UsageError(f"a prompt names row {task} of {name or 'the config'}, which has {len(tasks.rows)} rows")
+                raise UsageError(
+                    f"a prompt names row {task} of {name or 'the config'}, which has {len(tasks.rows)} rows"
+                )
             parts.append(Part(task, seen[task], sizes[task]))
             seen[task] += 1
-        return name, tasks, parts
+        return tasks, parts
 
 
 def rollout_func(config: str, *overrides: str, output: Path | str | None = None) -> Rollouts:
     """What TRL's `GRPOTrainer(rollout_func=…)` takes; see `Rollouts`."""
     return Rollouts(config, *overrides, output=output)
-
-
-def _key(given: Any) -> tuple[str, int]:
-    """The rows' file ("" for the config's own) and the index that a prompt carries."""
-    first = given[0] if isinstance(given, list) and given else None
-    key = first.get(KEY) if isinstance(first, dict) else None
-    if not isinstance(key, str):
-        raise UsageError(f"a prompt does not say which row it is ({KEY}); take train_dataset from rollouts.trainers.trl.dataset")
-    file, _, task = key.rpartition(SEPARATOR)
-    return file, int(task)
