@@ -19,7 +19,7 @@ from rollouts import token as tokens
 from rollouts.attempt import Player, Timing
 from rollouts.gate import Gate
 from rollouts.journal import Journal
-from rollouts.launcher import launched
+from rollouts.launcher import Running, launched
 from rollouts.lines import Identity, Line
 from rollouts.settings import RolloutsSettings
 from rollouts.sources import fingerprint as facts
@@ -44,15 +44,19 @@ class Part:
 class Stage:
     """Plays batches of rollouts; made by `staged`."""
 
-    def __init__(self, stack: Stack, client: Client, journal: Journal) -> None:
+    def __init__(self, stack: Stack, client: Client, journal: Journal, running: Running) -> None:
         self._settings = stack.config.section("rollouts", RolloutsSettings)
-        self._client, self._journal = client, journal
+        self._client, self._journal, self._running = client, journal, running
         self._gate = Gate(client, "agent_server", self._settings.agent_wait_s, lambda _: None)
         self._run = fingerprint.Run(
             facts(stack), sorted(each.name for each in stack.environments), uuid.uuid4().hex[:12]
         )
         self.live = 0
         """Rollouts that have not ended."""
+
+    def pids(self) -> dict[str, list[int]]:
+        """Server name -> process ids of those that were started."""
+        return self._running.pids
 
     async def play(self, tasks: Tasks, parts: Sequence[Part], version: str) -> list[Line]:
         """The lines of a batch, in its order; failures that pass are tried again, and none is raised.
@@ -122,7 +126,7 @@ async def staged(stack: Stack, policy: Any | None, output: Path) -> AsyncIterato
             elsewhere = {MODEL: await held.enter_async_context(_served(_model_interface(stack, policy, token)))}
         running = await held.enter_async_context(launched(servers, token=token, elsewhere=elsewhere))
         client = await held.enter_async_context(Client(running.urls, token=token, connections=CONNECTIONS))
-        yield Stage(stack, client, journal)
+        yield Stage(stack, client, journal, running)
 
 
 def _model_interface(stack: Stack, policy: Any, token: str | None) -> App:
