@@ -1,10 +1,10 @@
-"""The heating of a house: the agent sets one room to what the task asks for. Small enough for a model of 135 million parameters."""
+"""The heating of two rooms: the agent sets one to what the task asks for. Small enough for a model of 135 million parameters."""
 
 from typing import ClassVar, Literal
 
 from resources_server import Call, Environment, Response, Task, Verdict, tool
 
-Room = Literal["kitchen", "bedroom", "office"]
+Room = Literal["kitchen", "office"]
 FAR = 5  # degrees off from which nothing is right about the temperature
 
 
@@ -19,8 +19,8 @@ class Heating(Environment[HeatingTask]):
     settings: dict[str, int] = {}  # room -> degrees, those that were set
 
     @tool
-    def set_heating(self, room: Room, degrees: int) -> str:
-        """Heat a room.
+    def heat(self, room: Room, degrees: int) -> str:
+        """Heat.
 
         Args:
             room: Which one.
@@ -30,13 +30,9 @@ class Heating(Environment[HeatingTask]):
         return f"{room}: {degrees}"
 
     @tool(read_only=True)
-    def read_heating(self, room: Room) -> str:
-        """Read the setting of a room.
-
-        Args:
-            room: Which one.
-        """
-        return f"{room}: {self.settings.get(room, 15)}"
+    def look(self) -> dict[str, int]:
+        """Look."""
+        return self.settings
 
     def verify(self, response: Response) -> Verdict:
         """Half for the room, half for the degrees as far as they are near; setting another room as well costs the half of the room."""
@@ -46,4 +42,4 @@ class Heating(Environment[HeatingTask]):
         return Verdict(reward=room + degrees, reward_components={"room": room, "degrees": degrees})
 
     def solution(self) -> list[Call]:
-        return [Call("set_heating", {"room": self.task.room, "degrees": self.task.degrees})]
+        return [Call("heat", {"room": self.task.room, "degrees": self.task.degrees})]

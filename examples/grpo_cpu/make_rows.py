@@ -4,7 +4,7 @@ import json
 import random
 from pathlib import Path
 
-ROOMS = ("kitchen", "bedroom", "office")
+ROOMS = ("kitchen", "office")
 PROMPTS = (
     "Heat the {room} to {degrees} degrees.",
     "The {room} should have {degrees} degrees.",

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from model_interface.backend import Backend, Request, Response, read_options
+from model_interface.backend import Backend, Request, Response, read_options, same_prompt
 from model_interface.constrained import PlainHistory, answer_schema, offered, read_answer
 from model_interface.continuation import Continuation, new_messages
 from model_interface.faults import ContextOverflow
@@ -111,16 +111,17 @@ class Trainer(Backend):
         """One answer of the policy. Raises as the contract says."""
         started = time.monotonic()
         memory = self._remember(request)
-        prompt, fidelity = await self._prompt(request, memory)
+        before, new, fidelity = await self._prompt(request, memory)
+        prompt = before.ids + new
         if memory.start is None:
-            memory.start = prompt.length
-        limit = self._room(request, prompt.length, prompt.length - memory.start)
+            memory.start = len(prompt)
+        limit = self._room(request, len(prompt), len(prompt) - memory.start)
         schema = answer_schema(request.params) if self._constrained else None
         held = {**schema, "x-guidance": COMPACT} if schema else None
-        made = await self._policy.generate(prompt.ids, limit, held)
-        response = self._read(request, memory, made, prompt.length)
+        made = await self._policy.generate(prompt, limit, held)
+        response = self._read(request, memory, made, len(prompt))
         response.model_s = time.monotonic() - started
-        self._take_tokens(request, response, made, prompt, fidelity)
+        self._take_tokens(request, response, made, before, new, fidelity)
         return response
 
     def _remember(self, request: Request) -> TrainerMemory:
@@ -134,20 +135,21 @@ class Trainer(Backend):
         memory.builder.append(request.items)
         return memory
 
-    async def _prompt(self, request: Request, memory: TrainerMemory) -> tuple[Thread, Fidelity]:
-        """The ids to go on from, and whether they continue those of the step before."""
+    async def _prompt(self, request: Request, memory: TrainerMemory) -> tuple[Thread, list[int], Fidelity]:
+        """The ids so far and those that are new, and whether these go on from those of the step before."""
         thread, messages = request.conversation.thread, memory.builder.take()
+        if thread is not None and not same_prompt(request):
+            request.conversation.resumed, thread = True, None
         if thread is not None:
             more = await self._continuation.after(thread.end, new_messages(messages))
             if more is not None:
-                longer = thread.copy()
-                longer.add(more)
-                return longer, "exact"
-        whole = Thread()
-        whole.add(await self.tokenize(messages, generation=True, tools=self._tools(request)))
+                return thread, more, "exact"
+        whole = await self.tokenize(messages, generation=True, tools=self._tools(request))
         if thread is None:
-            return whole, "exact" if request.conversation.first else "forked"
-        return whole, "exact" if whole.starts_with(thread) else "retokenized"
+            return Thread(), whole, "exact" if request.conversation.first else "forked"
+        if whole[: thread.length] == thread.ids:
+            return thread, whole[thread.length :], "exact"
+        return Thread(), whole, "retokenized"
 
     def _tools(self, request: Request) -> Any:
         if self._constrained:
@@ -196,15 +198,20 @@ class Trainer(Backend):
         return response
 
     def _take_tokens(
-        self, request: Request, response: Response, made: Generated, prompt: Thread, fidelity: Fidelity
+        self,
+        request: Request,
+        response: Response,
+        made: Generated,
+        thread: Thread,
+        new: list[int],
+        fidelity: Fidelity,
     ) -> None:
-        conversation = request.conversation
-        before = conversation.thread.length if conversation.thread is not None and fidelity == "exact" else 0
-        tokens = checked(prompt.ids[before:], made.ids, made.log_probs, fidelity=fidelity)
+        tokens = checked(new, made.ids, made.log_probs, fidelity=fidelity)
         if tokens is None:
             raise Failed("model_invalid_response", "the trainer's ids and log-probabilities do not belong together")
-        prompt.add(made.ids, ended=made.ended)
-        conversation.thread = prompt
+        thread.add(new)
+        thread.add(made.ids, ended=made.ended)
+        request.conversation.thread = thread
         if self.settings.token_ids != "off":
             response.tokens = tokens
 

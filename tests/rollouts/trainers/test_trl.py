@@ -90,7 +90,7 @@ def test_a_failed_rollout_is_masked_and_the_others_are_not(tmp_path: Path) -> No
     trainer = FakeTrainer(adds_two)
     try:
         play(prompts(0), trainer)
-        trainer._says = lambda text: (_kill(trainer, play), CALL % 2)[1]
+        trainer._says = lambda _: _killed(trainer, play)
         broken = play(prompts(0, 0), trainer)
         trainer._says = adds_two
         assert play(prompts(0), trainer)["reward"] == [1.0]
@@ -102,12 +102,13 @@ def test_a_failed_rollout_is_masked_and_the_others_are_not(tmp_path: Path) -> No
     assert reward()(**broken) == [None, None]
 
 
-def _kill(trainer: FakeTrainer, play: Rollouts) -> None:
-    """The resources server, once."""
+def _killed(trainer: FakeTrainer, play: Rollouts) -> str:
+    """A call that comes when the resources server is gone, once."""
     trainer._says = lambda _: CALL % 2
     assert play._running is not None
     for pid in play._running[1].pids()["resources_server"]:
         os.kill(pid, signal.SIGKILL)
+    return CALL % 2
 
 
 def test_a_prompt_that_names_no_row_is_refused(play: Rollouts) -> None:
