@@ -43,13 +43,15 @@ def directory(stack: Stack, urls: Mapping[str, str]) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def announced(stack: Stack, urls: Mapping[str, str], *, port: int = PORT) -> AsyncIterator[str]:
-    """Answer on loopback while the block runs; yields the URL.
+async def announced(
+    stack: Stack, urls: Mapping[str, str], *, port: int = PORT, host: str = "127.0.0.1"
+) -> AsyncIterator[str]:
+    """Answer while the block runs; yields the URL.
 
     Raises:
         UsageError: the port is taken.
     """
-    bound = sockets.listen("nemo_gym_discovery", "127.0.0.1", port)
+    bound = sockets.listen("nemo_gym_discovery", host, port)
     text = yaml.safe_dump(directory(stack, urls), sort_keys=False)
     app = FastAPI(title="Trivium discovery for NeMo Gym")
 

@@ -1,0 +1,1 @@
+"""The names of NVIDIA NeMo Gym that trainers import; behind them are our servers."""
