@@ -47,7 +47,10 @@ class Code(Environment[CodeTask]):
     @classmethod
     def load(cls, options: CodeOptions) -> Aside[Sandbox]:
         """The sandbox; without one the server does not start."""
-        return Aside(lambda: open_sandbox(options.sandbox, limits=options.limits(), running=options.running))
+        return Aside(
+            lambda: open_sandbox(options.sandbox, limits=options.limits(), running=options.running),
+            lambda box: box.close(),
+        )
 
     def offered(self) -> list[str]:
         return ["run_python"] if self.task.run_python else []
@@ -77,4 +80,4 @@ class Code(Environment[CodeTask]):
         return Verdict(reward=grade.reward, metrics={"answered": 1.0, "passed": share}, reason=grade.reason)
 
     def solution(self) -> str:
-        return f"```python\n{self.task.reference}\n```"
+        return f"```\n{self.task.reference}\n```"

@@ -22,13 +22,12 @@ class Aside(Generic[T]):
     Args:
         make: Makes the thing, in its loop; what it raises, the constructor raises: a world that cannot have what it needs
             is refused when the server starts.
+        end: Lets go of it.
     """
 
-    def __init__(self, make: Callable[[], Awaitable[T]]) -> None:
+    def __init__(self, make: Callable[[], Awaitable[T]], end: Callable[[T], Awaitable[None]]) -> None:
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=_run, args=(self._loop,), name="aside", daemon=True).start()
-        self._end = weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop)
-        self._end.atexit = False  # the thread is a daemon
 
         async def made() -> T:
             return await make()
@@ -36,19 +35,29 @@ class Aside(Generic[T]):
         try:
             self._thing = asyncio.run_coroutine_threadsafe(made(), self._loop).result()
         except BaseException:
-            self._end()
+            self._loop.call_soon_threadsafe(self._loop.stop)
             raise
+        weakref.finalize(
+            self, _end, self._loop, self._thing, end
+        ).atexit = False  # what is made ends with its maker's process
 
     async def run(self, use: Callable[[T], Coroutine[Any, Any, R]]) -> R:
         """What `use` makes of the thing, in the thing's loop; cancelling this cancels it there."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(use(self._thing), self._loop))
 
-    async def close(self, use: Callable[[T], Coroutine[Any, Any, None]]) -> None:
-        """Do the last with it; then the thread ends."""
+    def later(self, use: Callable[[T], Coroutine[Any, Any, None]]) -> None:
+        """Have it done, without waiting; for what is let go of."""
+        asyncio.run_coroutine_threadsafe(use(self._thing), self._loop)
+
+
+def _end(loop: asyncio.AbstractEventLoop, thing: T, end: Callable[[T], Awaitable[None]]) -> None:
+    async def last() -> None:
         try:
-            await self.run(use)
+            await end(thing)
         finally:
-            self._end()
+            loop.stop()
+
+    asyncio.run_coroutine_threadsafe(last(), loop)
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
