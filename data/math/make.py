@@ -122,7 +122,7 @@ def chance(dice: Dice, level: int) -> Made:
     red, blue = dice.randint(2, 4 + 3 * level), dice.randint(2, 4 + 3 * level)
     drawn = dice.randint(2, min(red, level + 1))
     return (
-        f"A bag holds {red} red and {blue} blue balls. {drawn} are drawn at random without putting any back. What is the probability that all "
+        f"A bag holds {red} red and {blue} blue balls. {drawn} are drawn at random, none put back. What is the probability that all "
         f"{drawn} are red?",
         number(Fraction(comb(red, drawn), comb(red + blue, drawn))),
     )
