@@ -6,7 +6,7 @@ from typing import Any
 
 from rollouts.export.formats import Format
 from rollouts.export.reading import Episode, Group, GroupKey, NotExported, Selection, Tally, episodes, groups_of, key_of
-from wire import jsonl
+from wire import jsonl, strict_json
 from wire.errors import UsageError
 
 Record = dict[str, Any]
@@ -99,6 +99,8 @@ def _reward(episode: Episode) -> float:
 
 
 def _write_parquet(path: Path, records: Iterator[Record]) -> None:
+    """Objects are columns of JSON (`datasets` and Arrow know the type), since tools' arguments have no common structure: as structs each
+    record would be given the others' keys."""
     try:
         import pyarrow as pa
         from pyarrow import parquet
@@ -107,8 +109,9 @@ def _write_parquet(path: Path, records: Iterator[Record]) -> None:
     writer = None
     try:
         while batch := [record for _, record in zip(range(PARQUET_BATCH), records, strict=False)]:
-            table = pa.Table.from_pylist(batch) if writer is None else pa.Table.from_pylist(batch, schema=writer.schema)
-            writer = writer or parquet.ParquetWriter(path, table.schema)
+            schema = writer.schema if writer else _schema(batch, pa)
+            table = pa.Table.from_pylist([_as_text(each) for each in batch], schema=_storage(schema, pa)).cast(schema)
+            writer = writer or parquet.ParquetWriter(path, schema)
             writer.write_table(table)
         if writer is None:
             parquet.write_table(pa.table({}), path)
@@ -117,3 +120,32 @@ def _write_parquet(path: Path, records: Iterator[Record]) -> None:
     finally:
         if writer is not None:
             writer.close()
+
+
+def _schema(batch: list[Record], pa: Any) -> Any:
+    """Of the first records: JSON where a value is an object, a list of JSON where it is a list of them."""
+    plain = pa.Table.from_pylist([_as_text(each) for each in batch]).schema
+    objects = {name for each in batch for name, value in each.items() if isinstance(value, dict)}
+    lists = {name for each in batch for name, value in each.items() if _is_objects(value)}
+    kinds = {**dict.fromkeys(objects, pa.json_()), **dict.fromkeys(lists, pa.list_(pa.json_()))}
+    return pa.schema([(field.name, kinds.get(field.name, field.type)) for field in plain])
+
+
+def _storage(schema: Any, pa: Any) -> Any:
+    """The same with text in place of JSON: what a table is made of before it is cast."""
+    text = {pa.json_(): pa.string(), pa.list_(pa.json_()): pa.list_(pa.string())}
+    return pa.schema([(field.name, text.get(field.type, field.type)) for field in schema])
+
+
+def _as_text(record: Record) -> Record:
+    return {name: _json(value) for name, value in record.items()}
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return strict_json.dumps(value).decode()
+    return [strict_json.dumps(each).decode() for each in value] if _is_objects(value) else value
+
+
+def _is_objects(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)

@@ -222,3 +222,34 @@ def test_parquet_holds_the_same_samples(tmp_path: Path) -> None:
     table = parquet.read_table(tmp_path / "out.parquet")
     assert table.num_rows == 15
     assert table["input_ids"][0].as_py() == [1, 10, 11, 20, 21, 2, 198, 30, 31, 40, 2]
+
+
+def test_parquet_keeps_each_tools_arguments_as_they_were(tmp_path: Path) -> None:
+    """Records whose arguments have nothing in common, or one name with two types, gain no keys and lose none."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path, lines = tmp_path / "in.jsonl", []
+    for task, arguments in enumerate(('{"n": 2}', '{"text": "x", "in": ["a"]}', '{"n": "two"}', "{}")):
+        call = {"type": "function_call", "call_id": "c1", "name": "add", "arguments": arguments}
+        lines += [
+            line(task, repeat, 1.0, response={"output": [call, *OUTPUT[1:]], "tools": TOOLS}) for repeat in (0, 1)
+        ]
+    with jsonl.Appender(path) as out:
+        for each in lines:
+            out.append(each)
+    for name in ("trl-sft", "trl-kto", "openai", "atif", "nemo-rl", "verl"):
+        export(FORMATS[name], [path], tmp_path / "out.jsonl", Selection())
+        export(FORMATS[name], [path], tmp_path / "out.parquet", Selection())
+        found = parquet.read_table(tmp_path / "out.parquet").to_pylist()
+        told = [each for _, each in jsonl.read(tmp_path / "out.jsonl")]
+        assert [_columns(each) for each in found] == [_columns(each) for each in told]
+
+
+def _columns(record: dict[str, Any]) -> dict[str, Any]:
+    """JSON columns as values again; a column that a record does not have is null in a table."""
+    return {name: _objects(each) for name, each in record.items() if each is not None}
+
+
+def _objects(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_objects(each) for each in value]
+    return json.loads(value) if isinstance(value, str) and value[:1] == "{" else value
