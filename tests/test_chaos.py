@@ -6,6 +6,7 @@ killed (`kill -9`) at random; in the end every key is there once, with the rewar
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -33,6 +34,7 @@ from wire.testing.upstream import Upstream
 ROOT = Path(__file__).parent.parent
 ROOMS = ("model_interface", "resources_server", "agent_server")
 MODEL_S = 0.03  # of each model call, so that a run has a length whatever the machine
+LIFE = 8  # rollouts that a collector begins before it is killed, about; those in flight then have not ended
 CHECKED = ("/run", "/seed_session", "/verify", "/v1/responses", "/v1/chat/completions")
 """Paths whose replies are JSON for our own servers; a tool's may be any text, and nobody could tell that it was spoilt."""
 
@@ -98,29 +100,33 @@ class Chaos:
         if self.chance.random() < 0.1:  # it may not have begun
             await asyncio.wait({ended}, timeout=self.chance.uniform(0, 1))
         else:
-            agent = self.proxies["agent_server"]
-            begun = asyncio.create_task(agent.until("/run", agent.came["/run"] + 1))
+            begun = asyncio.create_task(self.rollouts(self.chance.randrange(1, 2 * LIFE)))
             await asyncio.wait({begun, ended}, return_when=asyncio.FIRST_COMPLETED)
             begun.cancel()
-            await asyncio.wait({ended}, timeout=self.chance.uniform(0, 0.25))
+            await asyncio.wait({ended}, timeout=self.chance.uniform(0, 0.1))
         if process.returncode is None:
             process.kill()
         self.killed["collector"] += await ended == -signal.SIGKILL
         return process.returncode != 0
 
-    async def kill_servers(self, every_s: float) -> None:
-        """Again and again one of the two that hold what is in flight."""
-        while True:
-            await asyncio.sleep(self.chance.uniform(0, 2 * every_s))
-            name = self.chance.choice(["resources_server", "agent_server"])
+    async def rollouts(self, number: int) -> None:
+        """Wait until so many more have come to the agent: moments that lie as thickly on any machine."""
+        agent = self.proxies["agent_server"]
+        await agent.until("/run", agent.came["/run"] + number)
+
+    async def kill_servers(self, every: int) -> None:
+        """Again and again, about every so many rollouts, one of the two that hold what is in flight."""
+        for name in itertools.cycle(("agent_server", "resources_server")):
+            await self.rollouts(self.chance.randrange(1, 2 * every))
+            await asyncio.sleep(self.chance.uniform(0, 0.2))
             for pid in self.running.pids[name]:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
                     self.killed[name] += 1
 
-    async def wreak(self, output: str, kills: int, every_s: float) -> None:
+    async def wreak(self, output: str, kills: int, every: int) -> None:
         """Kill the collector so many times, and servers meanwhile; then let the run come to its end, with faults on every hop."""
-        killer = asyncio.create_task(self.kill_servers(every_s))
+        killer = asyncio.create_task(self.kill_servers(every))
         while self.killed["collector"] < kills and await self.kill_collector(output):
             pass
         killer.cancel()
@@ -177,11 +183,11 @@ def report(played: Chaos, failures: list[dict[str, Any]]) -> None:
 
 
 async def test_a_short_run_in_a_storm_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """24 rollouts, one hop in ten faulty, the collector killed four times, servers every other second."""
+    """24 rollouts, one hop in ten faulty, the collector killed four times, servers as often."""
     monkeypatch.setattr(launcher, "RESTARTS", 1000)
     async with chaos(tmp_path, tasks=24, repeats=1, seed=11) as played:
         played.share(2 * SHARE)
-        await played.wreak("out.jsonl", kills=4, every_s=2)
+        await played.wreak("out.jsonl", kills=4, every=8)
         report(played, played.check("out"))
 
 
@@ -197,7 +203,7 @@ async def test_nothing_is_lost_counted_twice_or_made_up(tmp_path: Path, monkeypa
         assert played.check("calm") == []
         played.share(SHARE)
 
-        await played.wreak("out.jsonl", kills=100, every_s=6)
+        await played.wreak("out.jsonl", kills=100, every=20)
         report(played, played.check("out"))
     rewards = [
         {(each["task_index"], each["rollout_index"]): each["reward"] for each in lines(tmp_path / name)}
