@@ -117,7 +117,8 @@ class VLLM(ChatBackend):
         if went_on:
             value["trivium_delta"] = True
         self.finish(request, memory, response, value)
-        await self._compare_parsers(response, value, request.deadline)
+        if params.get("tool_choice") in (None, "auto"):  # a forced call is bare JSON, without the tags
+            await self._compare_parsers(response, value, request.deadline)
         return response
 
     async def _complete(self, request: Request, memory: ChatMemory, thread: Thread, more: list[int]) -> Response:
