@@ -1,6 +1,6 @@
 """What one model call costs in the model interface at turn 10, 40 and 80 of a conversation, beside a bare pass-through of the same bytes.
 
-    python -m benchmarks.model_interface [--conversations 40] [--modes text ids tokens]
+    python benchmarks/model_interface.py [--conversations 40] [--modes text ids tokens]
 
 CPU time is the server process's own clock, read before and after batches of calls that are all at the same turn. The pass-through is an
 ASGI function and an aiohttp session in a process of its own: for each call it sends the very bytes upstream that the model interface sent
@@ -27,11 +27,13 @@ from typing import Any
 import aiohttp
 import uvloop
 
-from benchmarks.bare import answer, body_of
-from model_interface.app import model_interface
-from model_interface.settings import ModelInterfaceSettings
-from wire.child import server_for
-from wire.testing.upstream import TC, Upstream
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from benchmarks.bare import answer, body_of  # noqa: E402 - after the path is set, so that the script runs from anywhere
+from model_interface.app import model_interface  # noqa: E402
+from model_interface.settings import ModelInterfaceSettings  # noqa: E402
+from wire.child import server_for  # noqa: E402
+from wire.testing.upstream import TC, Upstream  # noqa: E402
 
 TURNS = (10, 40, 80)
 WARM = 12  # calls at a turn of their own before anything is measured
