@@ -29,11 +29,11 @@ import uvloop
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benchmarks.bare import answer, body_of  # noqa: E402 - after the path is set, so that the script runs from anywhere
-from model_interface.app import model_interface  # noqa: E402
-from model_interface.settings import ModelInterfaceSettings  # noqa: E402
-from wire.child import server_for  # noqa: E402
-from wire.testing.upstream import TC, Upstream  # noqa: E402
+from benchmarks.bare import answer, body_of
+from model_interface.app import model_interface
+from model_interface.settings import ModelInterfaceSettings
+from wire.child import server_for
+from wire.testing.upstream import TC, Upstream
 
 TURNS = (10, 40, 80)
 WARM = 12  # calls at a turn of their own before anything is measured
