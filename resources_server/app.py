@@ -67,7 +67,7 @@ def app_for(
     """
     settings = settings or ResourcesServerSettings(environment=environment.__name__)
     app = App(server, token=token)
-    called, bound = name or environment.__name__, environment.bound(settings.options)
+    called, bound = name or environment.__name__, _bound(environment, settings)
     host = Host(called, bound, _store(called, bound, settings), settings, app.metrics)
     names = SessionNames(server, secret)
     Routes(app, host, names, Tasks(dataset)).add()
@@ -81,6 +81,21 @@ def app_for(
     app.on_start(start)
     app.on_stop(host.stop)
     return app
+
+
+def _bound(environment: type[Environment[Any]], settings: ResourcesServerSettings) -> type[Environment[Any]]:
+    """The class with its options, and with troubles where they are asked for."""
+    bound = environment.bound(settings.options)
+    if settings.augment is None:
+        return bound
+    if settings.augment.failing and settings.sessions.url != "memory":
+        raise UsageError(
+            "augment.failing counts a session's calls in the process: it needs sessions.url=memory",
+            param="augment.failing",
+        )
+    from resources_server.augment import augmented  # few want it
+
+    return augmented(bound, settings.augment)
 
 
 def _store(name: str, environment: type[Environment[Any]], settings: ResourcesServerSettings) -> SessionStore:
@@ -132,7 +147,7 @@ class Routes:
             hot("POST", "/close", self.close, summary="As /close_session", control=True)
         if self._host.settings.solutions:
             hot("POST", "/solution", self.solution, summary="The task's reference solution", control=True)
-        for tool in self._host.environment.tools.values():
+        for tool in self._host.environment.served().values():
             summary, _, _ = tool.description.partition("\n")
             hot("POST", f"/{tool.name}", self._tool(tool), summary=summary, request_schema=tool.schema)
 

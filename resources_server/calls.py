@@ -41,7 +41,7 @@ class Calls:
         metrics: Metrics,
     ) -> None:
         self._step = environment.step_tool if issubclass(environment, Game) else None
-        self._tools = dict(environment.tools) | ({"step": self._step} if self._step else {})
+        self._tools = dict(environment.served()) | ({"step": self._step} if self._step else {})
         self._in_place = {name for name, each in self._tools.items() if not environment.blocking and not each.is_async}
         self._store = store
         self._timeout_s = settings.tool_timeout_s

@@ -4,6 +4,7 @@ import inspect
 import types
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
@@ -140,6 +141,18 @@ class Environment(BaseModel, Generic[TaskT]):
         """Names of the tools that this task may use; by default all of the class. Asked once, after `seed`."""
         return type(self).tools
 
+    def disturb(self, dice: Random) -> str | None:
+        """For `augment.disturbed`: change the first state so that the task can still be solved. Called after `seed`.
+
+        Returns:
+            What was changed, for the line.
+        """
+        return None
+
+    def withhold(self, dice: Random) -> str | None:
+        """For `augment.absent`: take away a setting that the task needs and that tools can put back. As `disturb`."""
+        return None
+
     def close(self) -> Any:
         """Let go of what is not state (a sandbox, a connection). Called once, when the session ends; may be async."""
 
@@ -147,6 +160,11 @@ class Environment(BaseModel, Generic[TaskT]):
     def load(cls, options: Any) -> Any:
         """What all sessions share, made once per process at start and then only read; it is not state. None by default."""
         return None
+
+    @classmethod
+    def served(cls) -> Mapping[str, Tool]:
+        """The tools that have a route; for an augmented class more than `tools`."""
+        return cls.tools
 
     @classmethod
     def needs_no_session(cls) -> bool:

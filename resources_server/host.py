@@ -15,6 +15,7 @@ from resources_server.runner import Runner
 from resources_server.sessions import Session, SessionStore
 from resources_server.settings import ResourcesServerSettings
 from resources_server.threads import Threads, TookTooLong
+from resources_server.tools import Tool
 from resources_server.watch import Watch
 from wire import strict_json
 from wire.deadline import Deadline
@@ -184,7 +185,7 @@ class Host:
         self.store.admit(len(body))
         world = self.environment.of_row(row)
         observation = await self._seed_world(world, deadline)
-        offer = self._offer(self._offered(world, row))
+        offer = self._offer_to(world, self._offered(world, row))
         reply = (self._reply_head(session_id, observation), offer.reply_tail)
         session = Session(session_id, digest, body, world, offer.names, reply)
         if await self.store.add(session):
@@ -227,6 +228,13 @@ class Host:
             names = {name for name in names if name in kits or self.environment.tools[name].path[0] in kits}
         return tuple(name for name in self.environment.tools if name in names)
 
+    def _offer_to(self, world: Environment[Any], names: tuple[str, ...]) -> Offer:
+        """What the session is offered; an augmented one may have tools by other names, or tell them otherwise."""
+        if (retold := getattr(world, "retold", None)) is None:
+            return self._offer(names)
+        tools: dict[str, Tool] = retold(names)
+        return Offer(frozenset(tools), self._reply_tail(tuple(tools), tools))
+
     def _offer(self, names: tuple[str, ...]) -> Offer:
         """What is the same for all sessions with these tools, kept so that they share it."""
         if names not in self._offers:
@@ -242,8 +250,8 @@ class Host:
             head["observation"] = output(observation, self.settings.max_output_bytes).body.decode()
         return strict_json.dumps(head)[:-1]
 
-    def _reply_tail(self, offered: tuple[str, ...]) -> bytes:
-        tools = self.environment.tools
+    def _reply_tail(self, offered: tuple[str, ...], tools: Mapping[str, Tool] | None = None) -> bytes:
+        tools = self.environment.tools if tools is None else tools
         tail: dict[str, Any] = {
             "tools": [tools[name].definition for name in offered],
             "remembers_calls": True,

@@ -68,7 +68,7 @@ class Mcp:
 
     async def _list(self, request: HotRequest) -> list[dict[str, Any]]:
         """The session's tools; the environment's, where the client has no session yet."""
-        tools, session_id = self._host.environment.tools, self._session(request)
+        tools, session_id = self._host.environment.served(), self._session(request)
         try:
             offered = await self._host.offered(session_id) if session_id is not None else frozenset(tools)
         except TriviumError as error:
@@ -85,7 +85,7 @@ class Mcp:
 
     async def _call(self, params: dict[str, Any], request: HotRequest) -> dict[str, Any]:
         name, arguments = params.get("name"), params.get("arguments")
-        tool = self._host.environment.tools.get(name) if isinstance(name, str) else None
+        tool = self._host.environment.served().get(name) if isinstance(name, str) else None
         if tool is None:
             raise RpcError(INVALID_PARAMS, f"there is no tool {name!r}")
         sent = strict_json.dumps({} if arguments is None else arguments)

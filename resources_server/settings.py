@@ -23,6 +23,31 @@ class SessionsSettings(BaseModel):
     """Held for open sessions: rows, calls and remembered replies as they came; a seed beyond it is answered 503."""
 
 
+class AugmentSettings(BaseModel):
+    """What may befall a task, each with its chance: of each tool for those about tools, of each task for the other two."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    seed: int = 0
+    """Another one deals the same troubles to other tasks."""
+    renamed: float = Field(0.0, ge=0, le=1)
+    """A tool has another name."""
+    missing: float = Field(0.0, ge=0, le=1)
+    """A tool that the reference solution does without is not there; only in environments that have one."""
+    failing: float = Field(0.0, ge=0, le=1)
+    """A tool fails at its first call and at each fourth after it, and says that the same call will go through."""
+    slow: float = Field(0.0, ge=0, le=1)
+    """A tool takes `slow_s` longer."""
+    slow_s: float = Field(1.0, ge=0, le=60)
+    """Seconds."""
+    wording: float = Field(0.0, ge=0, le=1)
+    """A tool is described in other words."""
+    disturbed: float = Field(0.0, ge=0, le=1)
+    """The first state is another, where the environment has `disturb`."""
+    absent: float = Field(0.0, ge=0, le=1)
+    """A setting that the task needs is absent at first, where the environment has `withhold`."""
+
+
 class ResourcesServerSettings(BaseModel):
     """The section `resources_server`."""
 
@@ -55,5 +80,7 @@ class ResourcesServerSettings(BaseModel):
     threads: int = Field(32, ge=1)
     """For sync tools, seed and verify of environments that may block; as many may in addition be stuck past their time-out."""
     sessions: SessionsSettings = SessionsSettings()
+    augment: AugmentSettings | None = None
+    """Troubles for tasks; none by default."""
     solutions: bool = False
     """Serve `/solution`, each task's own reference solution; the `reference` backend sets it."""

@@ -52,6 +52,8 @@ def members(world: Environment[Any], found: Any) -> bytes:
 def _left(world: Environment[Any]) -> dict[str, Any]:
     """What judging again needs: the state, and the calls where the verifier looked at them."""
     left: dict[str, Any] = {"state": world.state()}
+    if augmentation := getattr(world, "augmentation", None):
+        left["augmentation"] = augmentation()
     if world.calls_were_read:
         left["accepted_calls"] = [call.model_dump() for call in world.calls]
     return left

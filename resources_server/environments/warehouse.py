@@ -1,5 +1,6 @@
 """A warehouse with a fixed stock: the agent reserves exactly what an order asks for."""
 
+from random import Random
 from typing import ClassVar
 
 from pydantic import BaseModel
@@ -57,6 +58,14 @@ class Warehouse(Environment[WarehouseTask]):
         for each in self.reservations.values():
             reserved[each.product] = reserved.get(each.product, 0) + each.units
         return Verdict(reward=float(reserved == self.task.order), metrics={"reservations": len(self.reservations)})
+
+    def disturb(self, dice: Random) -> str | None:
+        spare = sorted(self.stock.keys() - self.task.order.keys())
+        if not spare:
+            return None
+        gone = dice.choice(spare)
+        del self.stock[gone]
+        return f"no {gone} on the shelf"
 
     def solution(self) -> list[Call]:
         return [Call("reserve", {"product": product, "units": units}) for product, units in self.task.order.items()]

@@ -51,6 +51,7 @@ PROBES = (
     Probe("sturdy", "nothing that the model does ends the rollout without a verdict", rewards.sturdy),
 )
 FIRST = ("luck", "isolation", "world")  # on an untouched server: what the others do may show in no session
+AUGMENTED = ("solution", "nothing", "luck", "world", "isolation", "sturdy")  # made again where tasks are made harder
 LAST = ("nothing", "solution", "sturdy")  # they look at what the others found
 
 
@@ -75,7 +76,7 @@ async def examine(world: World, rows: Sequence[Mapping[str, Any]], *, only: Sequ
         lines.append(judged(probe.name, probe.explains, probe.tolerated, trials, waivers))
     name = world.environment.__name__
     kept = [each for each in notes if each.startswith("not tried here")]
-    return Card(name, world.environment.version, len(tried), lines, kept)
+    return Card(name, world.environment.version, len(tried), lines, kept, world.augmented)
 
 
 async def _row(

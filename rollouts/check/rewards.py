@@ -1,5 +1,6 @@
 """Probes of what is worth what: the solution most, and nothing, noise, sprays and mischief the least."""
 
+import itertools
 from collections.abc import AsyncIterator
 
 from rollouts.check import fuzz, texts
@@ -17,11 +18,11 @@ TRICKS = ("/%2e%2e/verify", "/tools/../verify", "//verify", "/verify/", "/verify
 
 async def solved(case: Case) -> AsyncIterator[Trial]:
     """Comes last: it looks at what everything else was worth."""
-    for shown in case.gold_played.outputs:
-        bad = shown.status >= 400
-        yield Trial(
-            "refused call", bad, f"{case.place}: {shown.where} refused a call of the solution: {shown.text[:200]}"
-        )
+    outputs = case.gold_played.outputs
+    for shown, after in itertools.zip_longest(outputs, outputs[1:]):
+        again = case.world.augmented and after is not None and after.where == shown.where  # the tool fails now and then
+        detail = f"{case.place}: {shown.where} refused a call of the solution: {shown.text[:200]}"
+        yield Trial("refused call", float(shown.status >= 400 and not again), detail)
     better = {label: reward for label, reward in case.rewards.items() if reward > case.full + SAME}
     for label, reward in better.items():
         yield Trial("beaten", 1, f"{case.place}: {label} is worth {reward:g}, the solution {case.full:g}")

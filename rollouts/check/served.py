@@ -1,17 +1,17 @@
 """From a config to its environments' cards: rows are read, resources servers started, each environment examined."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rollouts import sources, worlds
 from rollouts import stack as stacks
 from rollouts.check.card import Card
-from rollouts.check.examine import examine
+from rollouts.check.examine import AUGMENTED, examine
 from rollouts.check.world import World
 from rollouts.launcher import launched
-from rollouts.stack import RESOURCES, Environment
+from rollouts.stack import RESOURCES, Environment, Stack
 from rollouts.token import for_stack
 from wire import jsonl
 from wire.errors import UsageError
@@ -43,15 +43,28 @@ async def cards(
 async def _cards(
     config: str, overrides: Sequence[str], *, rows: int, given: Path | None, only: Sequence[str]
 ) -> list[Card]:
+    """The environments' cards, then those of the augmented ones under augmentation."""
     stack = stacks.read([config], [*overrides, f"{RESOURCES}.solutions=true"])
     read = sources.sources(stack, given=given, mix=None, away=False)
-    samples = [sample(each.dataset, rows) for each in read]
+    samples = {each.name: sample(each.dataset, rows) for each in read}
+    augmented = {each.name: each.settings["augment"] for each in stack.environments if each.settings.get("augment")}
+    for each in stack.environments:
+        each.settings["augment"] = None  # the very dict that its server gets
+    found = await _launched(stack, stack.environments, samples, only)
+    if not augmented:
+        return found
+    for each in stack.environments:
+        each.settings["augment"] = augmented.get(each.name)
+    again = [each for each in stack.environments if each.name in augmented]
+    return found + await _launched(stack, again, samples, only or AUGMENTED)
+
+
+async def _launched(
+    stack: Stack, chosen: Sequence[Environment], samples: Mapping[str, list[dict[str, Any]]], only: Sequence[str]
+) -> list[Card]:
     token = for_stack("token")  # whatever the config says: the probes try to do without it
-    async with launched(stack.servers([RESOURCES]), token=token) as running:
-        return [
-            await card(each, running.urls[each.server], token, some, only)
-            for each, some in zip(stack.environments, samples, strict=True)
-        ]
+    async with launched(stack.servers([each.server for each in chosen]), token=token) as running:
+        return [await card(each, running.urls[each.server], token, samples[each.name], only) for each in chosen]
 
 
 async def card(
@@ -59,7 +72,7 @@ async def card(
 ) -> Card:
     """The card of an environment whose server runs already."""
     cls = worlds.environment(str(environment.settings["environment"]), environment.settings.get("options"))
-    async with World(url, token, cls) as world:
+    async with World(url, token, cls, augmented=bool(environment.settings.get("augment"))) as world:
         return await examine(world, rows, only=only)
 
 

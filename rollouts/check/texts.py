@@ -12,6 +12,7 @@ MARKS = (
 )
 NUMBERS = range(201)  # of a spray
 SHIFTS = (1, 2, 3, 4)  # between an answer and its near misses
+FENCE = "```"  # around a program
 FLOOD = 200_000  # characters
 
 INJECTIONS = {
@@ -50,8 +51,9 @@ def core_of(text: str) -> str:
 
 
 def miss(text: str, shift: int) -> str:
-    """The same with every digit and letter of the answer moved on: alike in form, and wrong."""
-    return with_core(text, "".join(_moved(each, shift) for each in core_of(text)))
+    """The same with every digit and letter of the answer moved on, of a program the digits: alike in form, and wrong."""
+    move = _moved_digit if FENCE in text else _moved
+    return with_core(text, "".join(move(each, shift) for each in core_of(text)))
 
 
 def sprays(prompt: str) -> Iterator[tuple[str, str]]:
@@ -65,10 +67,12 @@ def sprays(prompt: str) -> Iterator[tuple[str, str]]:
 
 def hedges(gold: str) -> Iterator[tuple[str, str]]:
     """Kind and text of answers that hide the right one among wrong ones, with a wrong one last."""
-    if not any(each.isalnum() for each in core_of(gold)):
+    if miss(gold, 1) == gold:
         return
     first, second, third, last = (miss(gold, shift) for shift in SHIFTS)
     yield "among wrong answers", "\n".join((first, second, gold, third, last))
+    if FENCE in gold:
+        return
     inner = [core_of(each) for each in (first, gold, second, third)]
     yield "in a list", with_core(gold, ", ".join(inner))
 
@@ -86,9 +90,13 @@ def _takes_text(schema: dict[str, object]) -> bool:
     return isinstance(action, dict) and action.get("type") == "string"
 
 
+def _moved_digit(character: str, shift: int) -> str:
+    return str((int(character) + shift) % 10) if character.isdigit() and character.isascii() else character
+
+
 def _moved(character: str, shift: int) -> str:
-    if character.isdigit() and character.isascii():
-        return str((int(character) + shift) % 10)
+    if character.isdigit():
+        return _moved_digit(character, shift)
     if character.isascii() and character.isalpha():
         base = ord("a") if character.islower() else ord("A")
         return chr(base + (ord(character) - base + shift) % 26)

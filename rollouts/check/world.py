@@ -84,10 +84,11 @@ class World:
         url: Where it is.
         token: What its control routes ask for.
         environment: The class, in this process: for what needs no server.
+        augmented: Its tasks are made harder: a call may have to be made twice.
     """
 
-    def __init__(self, url: str, token: str | None, environment: Any) -> None:
-        self.environment = environment
+    def __init__(self, url: str, token: str | None, environment: Any, *, augmented: bool = False) -> None:
+        self.environment, self.augmented = environment, augmented
         self._client = Client({SERVER: url}, token=token)
         self._stranger = Client({SERVER: url})
 

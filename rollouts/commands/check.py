@@ -53,12 +53,13 @@ def check(
 
 
 def _print(card: Card, console: Console) -> None:
-    table = Table(title=f"{card.environment} (version {card.version}), {card.rows} rows", title_justify="left")
+    under = ", under augmentation" if card.augmented else ""
+    table = Table(title=f"{card.environment} (version {card.version}), {card.rows} rows{under}", title_justify="left")
     table.add_column("probe")
     table.add_column("result")
     table.add_column("trials", justify="right")
     table.add_column("what it shows")
-    for line in card.lines:
+    for line in (each for each in card.lines if each.status != "not tried" or not card.augmented):
         table.add_row(line.probe, f"[{STYLES[line.status]}]{line.status}[/]", str(line.trials), line.explains)
     console.print(table)
     for line in card.lines:
