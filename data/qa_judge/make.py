@@ -47,8 +47,8 @@ def voyage(dice: Dice) -> dict[str, Any]:
 def passage(v: dict[str, Any]) -> str:
     return (
         f"The {v['ship']}, under captain {v['captain']} {v['start'][0]}. Holm, left {v['start']} on {v['month']} {v['day']} with "
-        f"{v['tons']} tons of {v['goods']}. In {v['via']} it sold {v['sold']} tons and took on water. It reached {v['end']} {v['late']} days "
-        f"late: {v['trouble']}. Nobody in {v['end']} had expected the {v['goods']} to be dry, but it was."
+        f"{v['tons']} tons of {v['goods']}. In {v['via']} it sold {v['sold']} tons and took on water. It reached {v['end']} {v['late']} "
+        f"days late: {v['trouble']}. Nobody in {v['end']} had expected the {v['goods']} to be dry, but it was."
     )
 
 

@@ -72,10 +72,8 @@ class QaJudge(Environment[QaTask]):
         task, text = self.task, response.text
         if task.kind == "judge":
             return await self._judged(text)
-        if task.kind == "choice":
-            grade = answers.choice(text, task.answer, task.choices)
-        else:
-            grade = answers.grade(text, task.answer, task.match)
+        match = {"type": "choice", "choices": task.choices} if task.kind == "choice" else task.match
+        grade = answers.grade(text, task.answer, match)
         return Verdict(reward=grade.reward, reason=grade.reason)
 
     async def _judged(self, text: str) -> Verdict:
