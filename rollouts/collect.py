@@ -73,6 +73,9 @@ class _Collector:
         self._filter = Filter(plan.settings.max_filtered_share, plan.settings.max_failure_share, window)
         self._config_sha256 = inputs.run.config_sha256
         self._in_flight: dict[Key, asyncio.Task[None]] = {}
+        self._again: dict[
+            Key, float
+        ] = {}  # when what failed may be given out again, once its attempt has left its slot
         self._closed = bytearray(inputs.rows.tasks)
         self._groups: Counter[str] = Counter()
         self._counts = inputs.counts()
@@ -157,6 +160,8 @@ class _Collector:
         """Give the slot to the next; a callback, since a task that is cancelled before it has begun runs no `finally`."""
         del self._in_flight[key]
         self._schedule.ended(key)
+        if (due := self._again.pop(key, None)) is not None:
+            self._schedule.again(key, due)
         self._cancelled += ended.cancelled()
         if not ended.cancelled() and ended.exception() is not None:
             self._stopped = self._stopped or "an error"
@@ -193,7 +198,7 @@ class _Collector:
         self._inputs.note_failure(task, line, WAITING if again else SPENT if passes else PERMANENT)
         if again:
             self._retried += 1
-            self._schedule.again((task, sample), time.monotonic() + self._retry_wait_s(attempts))
+            self._again[task, sample] = time.monotonic() + self._retry_wait_s(attempts)
         else:
             self._failed += 1
             self._schedule.replace(task)

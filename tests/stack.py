@@ -20,11 +20,14 @@ ROOMS = ("model_interface", "resources_server", "agent_server")
 
 
 @contextlib.asynccontextmanager
-async def stack(upstream: str | None = None, **sections: dict[str, Any]) -> AsyncIterator[dict[str, str]]:
+async def stack(
+    upstream: str | None = None, *, keep_alive_s: int = 5, **sections: dict[str, Any]
+) -> AsyncIterator[dict[str, str]]:
     """Serve all three; yields name to URL.
 
     Args:
         upstream: A Chat Completions server behind the model interface; without one the `scripted` backend plays.
+        keep_alive_s: After which the resources server lets go of idle connections.
         sections: Of the config, over what a test needs.
     """
     model: dict[str, Any] = {"backend": "scripted"}
@@ -38,7 +41,8 @@ async def stack(upstream: str | None = None, **sections: dict[str, Any]) -> Asyn
     async with contextlib.AsyncExitStack() as running:
         for name in ROOMS:
             app = import_module(f"{name}.app").build(Config("test", data), urls, None, name)
-            await running.enter_async_context(one_server(app, port=ports[name]))
+            idle_s = keep_alive_s if name == "resources_server" else 5
+            await running.enter_async_context(one_server(app, port=ports[name], timeout_keep_alive=idle_s))
         yield urls
 
 

@@ -63,6 +63,17 @@ async def test_a_passing_cause_is_tried_again(runs: Runs, agent: ScriptedAgent) 
     assert len(set(agent.sessions)) == 3
 
 
+async def test_a_retry_without_a_wait_starts_when_its_attempt_has_ended(
+    runs: Runs, agent: ScriptedAgent, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Many fail at the same moment and wait for nothing: no rollout is in flight twice, and concurrency is kept."""
+    rows = [row(each, does=["model_error"] * 4 + ["ok"]) for each in range(60)]
+    summary = await runs.collect(rows, attempts=9, concurrency=8, max_filtered_share=1, max_failure_share=1)
+
+    assert summary.line == "60 ok, 0 failed, 0 missing" and agent.most_in_flight <= 8
+    assert [each.message for each in caplog.records] == []
+
+
 async def test_a_permanent_cause_is_not_tried_again(runs: Runs, agent: ScriptedAgent) -> None:
     """A model that refused will refuse again."""
     summary = await runs.collect([row(0, does="model_refused")])
