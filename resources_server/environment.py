@@ -1,6 +1,5 @@
 """The contract of an environment: one class per world, one instance per rollout."""
 
-import inspect
 import types
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -49,8 +48,7 @@ class _Shared:
     """`cls.shared`: what `load` returns, made at first use and kept by the class."""
 
     def __get__(self, world: object, owner: type["Environment[Any]"]) -> Any:
-        hook = inspect.getattr_static(owner, "load")  # `load` is a good name for a tool, too
-        owner.shared = owner.load(owner.options) if isinstance(hook, classmethod) else None
+        owner.shared = owner.load(owner.options)
         return owner.shared
 
 
@@ -111,12 +109,13 @@ class Environment(BaseModel, Generic[TaskT]):
     @classmethod
     def _refuse_taken_names(cls) -> None:
         taken = {name for name in vars(Environment) if not name.startswith("_")}
-        for name in cls.model_fields.keys() & taken:
+        for name in sorted(cls.model_fields.keys() & taken):
             raise TypeError(
                 f"environment {cls.__name__}: field {name!r} has the name of something that every environment has; rename it, "
                 f"or write {name}: ClassVar[…] if it is what you mean to set"
             )
-        for name in cls.tools.keys() & (taken - {"load"}):
+        taken |= {name for name in dir(BaseModel) if name.startswith("model_")}
+        for name in sorted(cls.tools.keys() & taken):
             raise TypeError(f"tool {cls.__name__}.{name}: every environment has a method of that name; rename the tool")
 
     def seed(self) -> Any:

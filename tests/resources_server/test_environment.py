@@ -8,7 +8,6 @@ from pydantic import BaseModel
 from resources_server import AcceptedCall, Environment, Response, Task, ToolError, tool
 from resources_server.environments.counter import Counter
 from resources_server.environments.warehouse import Warehouse, WarehouseTask
-from tests.resources_server.conftest import Serve
 from wire.errors import UsageError
 
 
@@ -103,42 +102,18 @@ def test_a_row_that_lacks_a_field_says_which_and_quotes_nothing() -> None:
     assert "secret" not in str(caught.value)
 
 
-async def test_a_tool_may_be_called_load(serve: Serve) -> None:
-    """It is then no hook for what sessions share."""
-
-    class Depot(Environment[Task]):
-        vans: list[str] = []
-
-        @tool
-        def load(self, parcel: str) -> str:  # type: ignore[override]
-            """Put a parcel on the van.
-
-            Args:
-                parcel: Its name.
-            """
-            self.vans.append(parcel)
-            return "loaded"
-
-        def verify(self, response: Response) -> float:
-            return float(self.vans == ["a"])
-
-    async with serve(Depot) as world:
-        await world.post("/seed_session", {})
-        assert (await world.post("/load", {"parcel": "a"})).text == "loaded"
-        assert (await world.post("/verify", {"response": {"output": []}})).json["reward"] == 1.0
-
-
 @pytest.mark.filterwarnings("ignore:Field name:UserWarning")  # pydantic's own, which does not say what to do
 def test_a_name_that_every_environment_has_is_refused() -> None:
     """As a field it would hide what the platform reads; as a tool the model could seed its own world."""
     with pytest.raises(TypeError, match=r"field 'version' .* write version: ClassVar"):
         type("Bad", (Environment[Task],), {"__module__": __name__, "__annotations__": {"version": str}, "version": "2"})
 
-    def seed(self: object) -> None:
+    def method(self: object) -> None:
         """Start again."""
 
-    with pytest.raises(TypeError, match=r"tool Bad.seed: every environment has a method of that name"):
-        type("Bad", (Environment[Task],), {"__module__": __name__, "seed": tool(seed)})
+    for name in ("seed", "load", "offered", "state", "model_dump"):
+        with pytest.raises(TypeError, match=f"tool Bad.{name}: every environment has a method of that name"):
+            type("Bad", (Environment[Task],), {"__module__": __name__, name: tool(method)})
 
 
 def test_a_world_without_tools_and_fields_needs_no_session() -> None:
