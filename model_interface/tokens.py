@@ -83,10 +83,6 @@ class Thread:
             start += len(piece)
         return start
 
-    def starts_with(self, other: "Thread") -> bool:
-        """Whether `other` is the beginning of this one."""
-        return self.ids[: other.length] == other.ids
-
     def cut(self, length: int) -> "Thread":
         """A new thread with the first `length` ids."""
         thread = Thread()

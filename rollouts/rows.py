@@ -6,7 +6,6 @@ Rows are checked when the index is built, once; afterwards their bytes go to the
 import hashlib
 import os
 from array import array
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -236,14 +235,6 @@ class _File:
     def _same_bytes(self, first: int, second: int) -> bool:
         one, other = (self.digests[row * DIGEST_BYTES : (row + 1) * DIGEST_BYTES] for row in (first, second))
         return one == other
-
-
-def count_by_environment(rows: Rows) -> dict[str, int]:
-    """Tasks of each environment."""
-    found: dict[str, int] = defaultdict(int)
-    for task in rows:
-        found[rows.source(task).name] += 1
-    return dict(found)
 
 
 def _digest(text: bytes) -> bytes:

@@ -1,8 +1,7 @@
-"""Counters, gauges and timings of one server, as Prometheus text."""
+"""Counters and gauges of one server, as Prometheus text."""
 
 from collections.abc import Callable
 
-BUCKETS_S = (0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0, 600.0)
 Labels = tuple[tuple[str, str], ...]
 
 
@@ -12,23 +11,12 @@ class Metrics:
     def __init__(self, prefix: str = "trivium") -> None:
         self._prefix = prefix
         self._counts: dict[tuple[str, Labels], float] = {}
-        self._timings: dict[tuple[str, Labels], list[float]] = {}
         self._gauges: dict[tuple[str, Labels], Callable[[], float]] = {}
 
     def count(self, name: str, n: float = 1, **labels: str) -> None:
         """Add to a counter; its name gets the suffix `_total`."""
         key = (name, tuple(labels.items()))
         self._counts[key] = self._counts.get(key, 0) + n
-
-    def observe(self, name: str, seconds: float, **labels: str) -> None:
-        """Add one duration, in seconds, to a histogram; its name gets the suffix `_seconds`."""
-        key = (name, tuple(labels.items()))
-        timing = self._timings.setdefault(key, [0.0] * (len(BUCKETS_S) + 2))
-        timing[0] += 1
-        timing[1] += seconds
-        for place, bound in enumerate(BUCKETS_S, 2):
-            if seconds <= bound:
-                timing[place] += 1
 
     def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
         """Ask `read` for the value whenever `/metrics` is read."""
@@ -46,14 +34,6 @@ class Metrics:
             lines.append(f"{self._prefix}_{name}_total{_braces(labels)} {value:g}")
         for (name, labels), read in sorted(self._gauges.items()):
             lines.append(f"{self._prefix}_{name}{_braces(labels)} {read():g}")
-        for (name, labels), timing in sorted(self._timings.items()):
-            full = f"{self._prefix}_{name}_seconds"
-            lines += [
-                f"{full}_bucket{_braces((*labels, ('le', f'{bound:g}')))} {timing[place]:g}"
-                for place, bound in enumerate(BUCKETS_S, 2)
-            ]
-            lines.append(f"{full}_bucket{_braces((*labels, ('le', '+Inf')))} {timing[0]:g}")
-            lines += [f"{full}_count{_braces(labels)} {timing[0]:g}", f"{full}_sum{_braces(labels)} {timing[1]:.6f}"]
         return "\n".join(lines) + "\n"
 
 

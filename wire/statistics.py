@@ -5,7 +5,7 @@ Pure functions over plain floats. A member of a group without a verdict is `None
 
 import math
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean, pstdev
 
@@ -166,22 +166,6 @@ class Running:
     def std(self) -> float:
         """Population standard deviation; 0 for fewer than two values."""
         return math.sqrt(self._m2 / self.n) if self.n > 1 else 0.0
-
-
-def quantile(ordered: Sequence[float], p: float) -> float:
-    """The value below which a share p lies, linear between neighbours; the sequence is sorted and not empty."""
-    place = p * (len(ordered) - 1)
-    below = math.floor(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
-
-
-def majority(answers: Iterable[str]) -> str | None:
-    """The most frequent answer, the earliest of equals; None for none."""
-    counts: dict[str, int] = {}
-    for each in answers:
-        counts[each] = counts.get(each, 0) + 1
-    return max(counts, key=counts.__getitem__) if counts else None
 
 
 def _equal(values: Sequence[float]) -> bool:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from resources_server.grading.grade import Grade, wrong
+from resources_server.grading.grade import Grade
 from resources_server.sandbox import Limits, Result, Sandbox
 
 Test = str | Mapping[str, Any]
@@ -132,8 +132,3 @@ def _ended(result: Result) -> str:
         last = result.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         return f"exit code {result.exit_code}: {last[:200]}"
     return ""
-
-
-def unfinished(text: str) -> Grade | None:
-    """A grade for an answer with no program in it, so that no sandbox is started for it."""
-    return None if extract(text).strip() else wrong("the answer holds no program")
