@@ -5,7 +5,7 @@ from typing import Any
 from wire import strict_json
 from wire.client import CallError, ConnectionLost, Reply, TimedOut, Unreachable
 from wire.deadline import Deadline
-from wire.errors import KINDS, Failed
+from wire.errors import KINDS, Failed, NotFound
 
 NO_ANSWER: dict[str, dict[type[CallError], str]] = {
     "model": {Unreachable: "model_unreachable", ConnectionLost: "model_unreachable", TimedOut: "model_timeout"},
@@ -50,7 +50,9 @@ def tool_answer(reply: Reply) -> Failed | None:
     """The failure behind a tool's HTTP error; None where the answer is the model's to read."""
     if reply.status in LOST_SESSION or (reply.status == 404 and reply.code() in LOST_CODES):
         return Failed("session_lost", reply.quote())
-    if reply.status == 404 and b'"detail":"Not Found"' in reply.body:
+    if reply.status == 404 and (
+        reply.code() == NotFound.code or b'"detail":"Not Found"' in reply.body
+    ):  # ours, FastAPI's own
         return Failed(
             "environment_error", f"the row offers the tool {reply.path[1:]!r}, which {reply.server} does not have"
         )

@@ -15,10 +15,11 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
-from starlette.types import Receive, Scope, Send
+from starlette.exceptions import HTTPException
+from starlette.types import Message, Receive, Scope, Send
 
-from wire import strict_json
-from wire.errors import NotFound, TooLarge, TriviumError, Unauthorized
+from wire import logs, strict_json
+from wire.errors import MethodNotAllowed, NotFound, TooLarge, TriviumError, Unauthorized, UsageError
 from wire.metrics import Metrics
 
 MAX_BODY_BYTES = 256 << 20  # a row with images and token ids of a long episode; past this it is a mistake
@@ -134,6 +135,8 @@ class App(FastAPI):
         self._documents: list[tuple[str, str, dict[str, Any]]] = []
         self.starters: list[Callable[[], Awaitable[None]]] = []
         self.stoppers: list[Callable[[], Awaitable[None]]] = []
+        self.refusal: UsageError | None = None
+        """Why it did not start, where that is for its user to mend."""
         for path in HEALTH_PATHS:
             self.add_api_route(
                 path, self._health, include_in_schema=path == "/health", summary="Ready, and who this is"
@@ -141,6 +144,7 @@ class App(FastAPI):
         self.add_api_route("/metrics", self._metrics, summary="Prometheus text")
         self.add_exception_handler(TriviumError, _on_error)
         self.add_exception_handler(strict_json.JSONError, _on_error)
+        self.add_exception_handler(HTTPException, self._on_no_route)
 
     def hot(
         self,
@@ -212,7 +216,16 @@ class App(FastAPI):
             if route is not None:
                 await self._answer(route, scope, receive, send)
                 return
-        await super().__call__(scope, receive, send)
+        await super().__call__(scope, receive, self._without_trace(send) if scope["type"] == "lifespan" else send)
+
+    def _without_trace(self, send: Send) -> Send:
+        """What is told of a start that failed: nothing where `refusal` says it in a sentence, else Starlette's traceback."""
+
+        async def tell(message: Message) -> None:
+            refused = message["type"] == "lifespan.startup.failed" and self.refusal is not None
+            await send({**message, "message": ""} if refused else message)
+
+        return tell
 
     def _below(self, path: str) -> _Route | None:
         for prefix, route in self._prefixes:
@@ -223,6 +236,7 @@ class App(FastAPI):
     async def _answer(self, route: _Route, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             request = HotRequest(scope["method"], scope["path"], await _body(receive), scope, receive)
+            logs.bind(request.header(b"x-session-id"))
             if route.control:
                 self.authorise(request)
             reply = await route.handler(request)
@@ -239,6 +253,19 @@ class App(FastAPI):
                 TriviumError(f"{self.server_name} failed at {scope['path']}; its log says why").body(), 500
             )
         await _send(reply, send)
+
+    async def _on_no_route(self, request: Request, error: Exception) -> Response:
+        """Starlette's 404 and 405 in our words; a hot path asked for by another method is no route to it, so it said 404."""
+        assert isinstance(error, HTTPException)
+        path = request.url.path
+        allowed = [method for method, known in self._hot if known == path]
+        allowed += (error.headers or {}).get("Allow", "").split(", ") if error.status_code == 405 else []
+        if allowed:
+            methods = ", ".join(sorted(allowed))
+            refusal = MethodNotAllowed(f"{request.method} {path}: {self.server_name} answers {methods} here")
+            return JSONResponse(refusal.body(), refusal.status, {"Allow": methods})
+        missing = NotFound(f"{request.method} {path}: {self.server_name} has no such route (/docs lists them)")
+        return JSONResponse(missing.body(), missing.status)
 
     async def _health(self) -> dict[str, Any]:
         body = {"status": "ok", "server": self.server_name, "version": self.version, "depends_on": self._depends_on}
@@ -291,8 +318,12 @@ async def _send(reply: HotReply | StreamReply, send: Send) -> None:
 @contextlib.asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     assert isinstance(app, App)
-    for starter in app.starters:
-        await starter()
+    try:
+        for starter in app.starters:
+            await starter()
+    except UsageError as error:
+        app.refusal = error
+        raise
     try:
         yield
     finally:

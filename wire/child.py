@@ -86,12 +86,21 @@ def main() -> int:
     try:
         app = build(start)
     except TriviumError as error:
-        print(f"{start.name}: {error}", file=sys.stderr)  # noqa: T201 - the launcher shows it to a person
-        return 2
+        return _refuse(start, error)
     server = server_for(app)
-    with asyncio.Runner(loop_factory=_new_loop) as runner:
+    with (
+        contextlib.suppress(SystemExit),
+        asyncio.Runner(loop_factory=_new_loop) as runner,
+    ):  # uvicorn's, of a failed start
         runner.run(_serve(server, socket.socket(fileno=start.fd)))
+    if app.refusal is not None:
+        return _refuse(start, app.refusal)
     return 0 if server.started else 1
+
+
+def _refuse(start: Start, error: TriviumError) -> int:
+    print(f"{start.name}: {error}", file=sys.stderr)  # noqa: T201 - the launcher shows it to a person
+    return 2
 
 
 async def _serve(server: uvicorn.Server, bound: socket.socket) -> None:

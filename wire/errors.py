@@ -89,6 +89,12 @@ class NotFound(UsageError):
     status, code = 404, "not_found"
 
 
+class MethodNotAllowed(UsageError):
+    """The path is one of ours, and is asked for by another method."""
+
+    status, code = 405, "method_not_allowed"
+
+
 class PreviousResponseNotFound(NotFound):
     """The conversation is gone from memory: send all of it. Source: OpenAI API, error code of the same name."""
 

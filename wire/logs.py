@@ -9,12 +9,18 @@ from typing import Any
 
 from wire import strict_json
 
-rollout_id: contextvars.ContextVar[str | None] = contextvars.ContextVar("rollout_id", default=None)
-"""The session whose work is being done; every line that is logged meanwhile carries it."""
+SHOWN_OF_ID = 8  # characters: enough to find a rollout's lines, too few to use its session
+
+_rollout: contextvars.ContextVar[str | None] = contextvars.ContextVar("rollout", default=None)
 
 SECRET = re.compile(
     r"(?i)(bearer\s+|api[_-]?key[\"']?\s*[:=]\s*[\"']?|authorization[\"']?\s*[:=]\s*[\"']?|sk-|://[^/\s:@]+:)([^\s\"',@]{4,})"
 )
+
+
+def bind(session_id: str | None) -> None:
+    """Name the session that a request is for: whatever is logged while it is handled carries the beginning of its id."""
+    _rollout.set(session_id and session_id[:SHOWN_OF_ID])
 
 
 def masked(text: str) -> str:
@@ -38,7 +44,7 @@ class JSONFormatter(logging.Formatter):
             "server": self.server,
             "event": masked(record.getMessage()),
         }
-        if (bound := rollout_id.get()) is not None:
+        if (bound := _rollout.get()) is not None:
             event["rollout"] = bound
         event |= getattr(record, "fields", {})
         if record.exc_info:

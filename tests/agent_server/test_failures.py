@@ -53,6 +53,7 @@ async def test_a_model_that_fails(turn: Any, kind: str) -> None:
         ((401, {"error": {"message": "no session", "code": "unauthorized"}}), "session_lost"),
         ((503, {"error": {"message": "full", "code": "overloaded"}}), "tool_unreachable"),
         ((504, b""), "tool_timeout"),
+        ((404, {"error": {"message": "no such route", "code": "not_found"}}), "environment_error"),
         ((404, {"detail": "Not Found"}), "environment_error"),
     ],
 )

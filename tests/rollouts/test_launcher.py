@@ -119,6 +119,13 @@ async def test_a_config_that_a_server_refuses_is_that_servers_own_line() -> None
             pass
 
 
+async def test_what_is_refused_when_the_world_is_loaded_is_a_line_too() -> None:
+    """The app is there and its start says that an option is wrong: no traceback."""
+    with pytest.raises(UsageError, match=r"^two: no catalogue\.txt here$"):
+        async with launched([room("one"), room("two", regret="no catalogue.txt here")], token=None):
+            pass
+
+
 async def test_a_crash_at_the_start_shows_what_was_printed_and_ends_the_others() -> None:
     """Well before the time that a server has to become healthy."""
     began = monotonic()

@@ -1,12 +1,14 @@
 """The shape of a server: health that names it, errors as JSON, control routes behind the token."""
 
 import json
+import logging
 from collections.abc import AsyncIterator
 
 from wire.app import App, HotReply, HotRequest, StreamReply
 from wire.client import Client
 from wire.deadline import Deadline
 from wire.errors import Gone
+from wire.logs import JSONFormatter
 from wire.testing import serving
 
 
@@ -23,6 +25,19 @@ async def gone(request: HotRequest) -> HotReply:
 async def broken(request: HotRequest) -> HotReply:
     """A mistake of ours."""
     raise KeyError("answer-42")
+
+
+class Written(logging.Handler):
+    """Keeps the lines that a server would write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFormatter(JSONFormatter("demo"))
+        self.lines: list[dict[str, str]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep one."""
+        self.lines.append(json.loads(self.format(record)))
 
 
 def app(token: str | None = None) -> App:
@@ -49,11 +64,9 @@ async def test_hot_routes_are_answered_and_documented() -> None:
         exact = await client.post("demo", "/hello", b'{"a":1}', deadline=Deadline(5))
         below = await client.post("demo", "/below/1/v1", b"2", deadline=Deadline(5))
         document = json.loads((await client.get("demo", "/openapi.json", deadline=Deadline(5))).body)
-        missing = await client.post("demo", "/nothing", b"{}", deadline=Deadline(5))
     assert json.loads(exact.body) == {"path": "/hello", "got": {"a": 1}}
     assert json.loads(below.body) == {"path": "/below/1/v1", "got": 2}
     assert {"/hello", "/below/{path}"} <= document["paths"].keys()
-    assert missing.status == 404
 
 
 async def test_errors_are_json_and_give_nothing_away() -> None:
@@ -65,6 +78,31 @@ async def test_errors_are_json_and_give_nothing_away() -> None:
     assert (told.status, told.code(), told.message()) == (410, "gone", "session s1 is closed")
     assert (broke.status, b"answer-42" in broke.body) == (500, False)
     assert (torn.status, torn.code()) == (400, "invalid_json")
+
+
+async def test_a_path_that_is_none_is_an_error_of_ours() -> None:
+    """Unknown, or asked for by another method, on a hot path and on an ordinary one: the body that clients read."""
+    async with serving(demo=app()) as urls, Client(urls) as client:
+        missing = await client.post("demo", "/nothing", b"{}", deadline=Deadline(5))
+        hot = await client.get("demo", "/hello", deadline=Deadline(5))
+        ordinary = await client.post("demo", "/health", b"{}", deadline=Deadline(5))
+    assert (missing.status, missing.code()) == (404, "not_found")
+    assert missing.message() == "POST /nothing: demo has no such route (/docs lists them)"
+    assert (hot.status, hot.code(), hot.headers["allow"]) == (405, "method_not_allowed", "POST")
+    assert (ordinary.status, ordinary.message()) == (405, "POST /health: demo answers GET here")
+
+
+async def test_a_line_that_is_logged_names_its_rollout_and_not_its_key() -> None:
+    """The beginning of the session's id finds all lines of a rollout; the whole of it would open its session."""
+    written = Written()
+    logger = logging.getLogger("wire.app")
+    logger.addHandler(written)
+    try:
+        async with serving(demo=app()) as urls, Client(urls) as client:
+            await client.post("demo", "/broken", b"{}", {"X-Session-Id": "abcdefghijklmnop"}, deadline=Deadline(5))
+    finally:
+        logger.removeHandler(written)
+    assert [line["rollout"] for line in written.lines] == ["abcdefgh"]
 
 
 async def test_control_routes_need_the_token() -> None:

@@ -11,7 +11,7 @@ from wire.errors import UsageError
 
 
 def build(config: Config, urls: dict[str, str], token: str | None, name: str) -> App:
-    """`refuse`, `crash`, `hang` act at the start; POST /die, /spawn and /whoami act later."""
+    """`refuse`, `crash`, `hang`, `regret` act at the start; POST /die, /spawn and /whoami act later."""
     if "refuse" in config.data:
         raise UsageError(config.data["refuse"])
     if "crash" in config.data:
@@ -20,6 +20,12 @@ def build(config: Config, urls: dict[str, str], token: str | None, name: str) ->
     if "hang" in config.data:
         time.sleep(3600)
     app = App(name, token=token, depends_on=urls)
+
+    async def regret() -> None:
+        raise UsageError(config.data["regret"])
+
+    if "regret" in config.data:
+        app.on_start(regret)
 
     async def die(_: HotRequest) -> HotReply:
         os._exit(9)
