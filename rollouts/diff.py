@@ -96,7 +96,7 @@ def _run_of(path: Path) -> dict[str, Any]:
 def _different(first: Any, second: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
     if isinstance(first, dict) and isinstance(second, dict):
         for key in dict.fromkeys([*first, *second]):
-            if key not in {"run_id", "created", "rows_sha256"}:
+            if key not in {"run_id", "started_at"}:
                 yield from _different(first.get(key), second.get(key), f"{path}.{key}" if path else str(key))
     elif first != second:
         yield path, first, second

@@ -111,8 +111,8 @@ def findings(figures: Figures) -> Iterator[str]:
 
 def to_terminal(profile: Profile, prices: Prices, console: Console) -> None:
     """Tables of figures, then findings and comparisons in sentences."""
-    console.print(_means(profile, prices))
-    console.print(_pass(profile))
+    console.print(_figures(profile, prices))
+    console.print(f"solved: a reward of {profile.threshold:g} or more", markup=False)
     for (environment, model), figures in profile.by_key.items():
         name = f"{environment} / {model}"
         for label, tasks in (("too easy", figures.too_easy()), ("too hard", figures.too_hard())):
@@ -139,59 +139,38 @@ def sentence(comparison: Comparison) -> str:
     )
 
 
-def _means(profile: Profile, prices: Prices) -> Table:
-    table = Table(title="rewards", title_justify="left")
-    for name in (
-        "environment",
-        "model",
-        "tasks",
-        "rollouts",
-        "failed",
-        "mean",
-        "95%",
-        "best",
-        "majority",
-        "spread",
-        "steps",
-    ):
-        table.add_column(name, justify="left" if name in {"environment", "model"} else "right")
-    table.add_column("tokens out", justify="right")
-    table.add_column("tool errors", justify="right")
-    if prices != Prices():
-        table.add_column("cost", justify="right")
-    for (environment, model), figures in profile.by_key.items():
-        summary = figures.summary()
-        row = [
-            environment,
-            model,
-            str(summary["tasks"]),
-            str(summary["rollouts"]),
-            str(summary["failed"]),
-            _number(summary["mean_reward"]),
-            f"{_number(summary['mean_reward_low'])} to {_number(summary['mean_reward_high'])}",
-            _number(summary["best"]),
-            _number(summary["majority"]),
-            _share(summary["groups_with_spread"]),
-            f"{summary['steps']:.1f}",
-            f"{summary['output_tokens']:.0f}",
-            _share(summary["tool_error_share"]),
-        ]
-        table.add_row(*row, *([f"{prices.of(figures):.4g}"] if prices != Prices() else []))
+def _figures(profile: Profile, prices: Prices) -> Table:
+    """One column per environment and model, one row per figure: fits a terminal however many figures there are."""
+    table = Table(show_lines=False)
+    table.add_column("")
+    for environment, model in profile.by_key:
+        table.add_column(f"{environment}\n{model}", justify="right", overflow="fold")
+    columns = [_column(figures, prices) for figures in profile.by_key.values()]
+    for name in dict.fromkeys(name for column in columns for name in column):
+        table.add_row(name, *(column.get(name, "-") for column in columns))
     return table
 
 
-def _pass(profile: Profile) -> Table:
-    ks = sorted({k for figures in profile.by_key.values() for k in figures.pass_at()})
-    table = Table(title=f"share solved (reward of {profile.threshold:g} or more)", title_justify="left")
-    table.add_column("environment")
-    table.add_column("model")
-    for k in ks:
-        table.add_column(f"pass@{k}", justify="right")
-        table.add_column(f"pass^{k}", justify="right")
-    for (environment, model), figures in profile.by_key.items():
-        at, hat = figures.pass_at(), figures.pass_hat()
-        table.add_row(environment, model, *(_number(each.get(k)) for k in ks for each in (at, hat)))
-    return table
+def _column(figures: Figures, prices: Prices) -> dict[str, str]:
+    summary = figures.summary()
+    low, high = summary["mean_reward_low"], summary["mean_reward_high"]
+    return {
+        "tasks": str(summary["tasks"]),
+        "rollouts": str(summary["rollouts"]),
+        "failed": str(summary["failed"]),
+        "mean reward over tasks": _number(summary["mean_reward"]),
+        "95% interval": "-" if low is None else f"{_number(low)} to {_number(high)}",
+        **{f"pass@{k}": _number(value) for k, value in figures.pass_at().items()},
+        **{f"pass^{k}": _number(value) for k, value in figures.pass_hat().items() if k > 1},
+        "best of a group": _number(summary["best"]),
+        "majority answer": _number(summary["majority"]),
+        "groups with spread": _share(summary["groups_with_spread"]),
+        "too easy / too hard": f"{summary['too_easy']} / {summary['too_hard']}",
+        "steps": f"{summary['steps']:.1f}",
+        "output tokens": f"{summary['output_tokens']:.0f}",
+        "tool errors": _share(summary["tool_error_share"]),
+        **({"cost": f"{prices.of(figures):.4g}"} if prices != Prices() else {}),
+    }
 
 
 def _number(value: float | None) -> str:
