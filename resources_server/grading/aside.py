@@ -47,7 +47,8 @@ class Aside(Generic[T]):
 
     def later(self, use: Callable[[T], Coroutine[Any, Any, None]]) -> None:
         """Have it done, without waiting; for what is let go of."""
-        asyncio.run_coroutine_threadsafe(use(self._thing), self._loop)
+        if self._loop.is_running():
+            asyncio.run_coroutine_threadsafe(use(self._thing), self._loop)
 
 
 def _end(loop: asyncio.AbstractEventLoop, thing: T, end: Callable[[T], Awaitable[None]]) -> None:
