@@ -58,33 +58,37 @@ class Stage:
         """Server name -> process ids of those that were started."""
         return self._running.pids
 
-    async def play(self, tasks: Tasks, parts: Sequence[Part], version: str) -> list[Line]:
+    async def play(self, tasks: Tasks, parts: Sequence[Part], version: str, mode: str = "") -> list[Line]:
         """The lines of a batch, in its order; failures that pass are tried again, and none is raised.
 
         Args:
             tasks: What `parts` count in.
             parts: What to play, all at once.
             version: Of the policy; lines of one group share it with their run id, so that no group spans two policies.
+            mode: What else tells groups of one policy apart: `eval-`.
         """
-        self.live = len(parts)
+        self.live += len(parts)
         async with asyncio.TaskGroup() as group:
-            playing = [group.create_task(self._rollout(tasks, part, version)) for part in parts]
+            playing = [group.create_task(self._rollout(tasks, part, version, mode)) for part in parts]
         return [each.result() for each in playing]
 
-    async def _rollout(self, tasks: Tasks, part: Part, version: str) -> Line:
+    async def _rollout(self, tasks: Tasks, part: Part, version: str, mode: str) -> Line:
         try:
             for attempt in range(1, self._settings.attempts + 1):
-                line = await self._attempt(tasks, part, version, attempt)
+                line = await self._attempt(tasks, part, (version, mode), attempt)
                 if not lines.failed(line) or not lines.retryable(line):
                     break
             return line
         finally:
             self.live -= 1
 
-    async def _attempt(self, tasks: Tasks, part: Part, version: str, attempt: int) -> Line:
+    async def _attempt(self, tasks: Tasks, part: Part, policy: tuple[str, str], attempt: int) -> Line:
+        version, mode = policy
         source, timing = tasks.rows.source(part.task), Timing()
         player = Player(self._client, source, self._gate, self._settings.timeout_s, self._settings.grace_s)
         line = await player.play(tasks.rows.read(part.task), timing)
+        told = line.get("provenance") or {}
+        line["provenance"] = {**told, "policy_version": told.get("policy_version") or version}
         identity = Identity(
             task_index=part.task,
             rollout_index=part.sample,
@@ -92,7 +96,7 @@ class Stage:
             group_size=part.size,
             environment=source.name,
             agent=source.agent_server,
-            run_id=f"{self._run.run_id}-{version}",
+            run_id=f"{self._run.run_id}-{mode}{version}",
             config_sha256=self._run.config_sha256,
             started_at=timing.started_at,
             duration_s=timing.seconds,

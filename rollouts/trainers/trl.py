@@ -21,15 +21,16 @@ from rollouts.trainers.environments import environment_factory
 from rollouts.trainers.generation import Generator
 from rollouts.trainers.keys import KEY, key_of, write_key
 from rollouts.trainers.policy import TrainerPolicy
-from rollouts.trainers.samples import columns, sample
+from rollouts.trainers.samples import Sample, columns, sample
 from rollouts.trainers.stage import Part, Stage, staged, with_output
 from rollouts.trainers.tasks import Tasks
-from wire.errors import UsageError
+from wire.errors import TriviumError, UsageError
 from wire.responses import message_text
 
 __all__ = ["Rollouts", "dataset", "environment_factory", "reward", "rollout_func"]
 
 Prompt = list[dict[str, Any]]
+HOPELESS = 3  # batches in a row without a verdict, after which training stops
 RewardFunction = Callable[..., list[float | None]]
 
 
@@ -91,6 +92,7 @@ class Rollouts:
         self._desk = Desk()
         self._running: tuple[Background, Stage] | None = None
         self._generator: Generator | None = None
+        self._empty = 0  # batches in a row
 
     def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, list[Any]]:
         """Lists with one entry per prompt: `prompt_ids`, `completion_ids`, `logprobs`, `env_mask` (1 sampled by the model), and for the
@@ -99,19 +101,25 @@ class Rollouts:
         Args:
             prompts: Those of `dataset`; the repeats of one are a group.
             trainer: Whose model plays; the same one in each call.
+
+        Raises:
+            UsageError: a prompt names no row.
+            TriviumError: the servers do not start, or nothing had a verdict in three batches in a row.
         """
         background, stage = self._started(trainer)
         tasks, parts = self._parts(prompts)
         version = str(trainer.state.global_step)
         mode = "" if trainer.model.training else "eval-"
-        playing = background.start(stage.play(tasks, parts, f"{mode}{version}"))
+        playing = background.start(stage.play(tasks, parts, version, mode))
         try:
             assert self._generator is not None
             lines = self._desk.serve(playing, lambda: stage.live, self._generator)
         finally:
             playing.cancel()
         filler = trainer.eos_token_ids[0]
-        return columns([sample(line, filler=filler, mask_forced=self._constrained) for line in lines])
+        samples = [sample(line, filler=filler, mask_forced=self._constrained) for line in lines]
+        self._give_up_if_hopeless(samples)
+        return columns(samples)
 
     def close(self) -> None:
         """Stop the servers; the program's end does so too."""
@@ -121,6 +129,14 @@ class Rollouts:
         for each in self._tasks.values():
             each.close()
         self._tasks.clear()
+
+    def _give_up_if_hopeless(self, samples: Sequence[Sample]) -> None:
+        """A training in which nothing has a verdict any more would go on for ever and learn nothing."""
+        self._empty = self._empty + 1 if all(each.failure for each in samples) else 0
+        if self._empty == HOPELESS:
+            raise TriviumError(
+                f"no rollout of {HOPELESS} batches in a row can be trained on; the last: {samples[-1].failure}"
+            )
 
     def _started(self, trainer: Any) -> tuple[Background, Stage]:
         if self._running is None:
