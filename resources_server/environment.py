@@ -161,6 +161,11 @@ class Environment(BaseModel, Generic[TaskT]):
         return None
 
     @classmethod
+    def templates(cls) -> Mapping[str, Callable[[Random], dict[str, Any] | None]]:
+        """For `trivium tasks`: name -> what draws a row of that kind from dice, or gives None where the draw makes no good task."""
+        return {}
+
+    @classmethod
     def served(cls) -> Mapping[str, Tool]:
         """The tools that have a route; for an augmented class more than `tools`."""
         return cls.tools

@@ -41,6 +41,7 @@ COMMANDS: dict[str, Entry] = {
         "rollouts.commands.check:check", "Is an environment fit to train on? Tries to cheat it; prints a card."
     ),
     "new": Entry("rollouts.commands.new:new", "Write a working environment to start from: class, config, rows, test."),
+    "tasks": Entry("rollouts.commands.tasks:tasks", "Make tasks: from templates or a model, each proven by execution."),
     "diff": Entry("rollouts.commands.diff:diff_command", "Compare two runs task by task."),
     "config": Entry("rollouts.commands.config:config", "Print the resolved config, secrets masked."),
     "models": Entry("rollouts.commands.models:app", "Fetch and list the small models that run on this machine."),

@@ -20,6 +20,8 @@ class Case:
         gold: The reference solution.
         full: Its reward.
         nothing: The reward for doing nothing.
+        gold_played: The episode of the solution.
+        idle_state: The world's state after doing nothing.
         rewards: Everything else that was tried -> its reward.
         failures: What ended without a verdict, and how.
         tools: Argument schemas of what the model may call, a game's `act` among them.
@@ -34,6 +36,7 @@ class Case:
     full: float
     nothing: float
     gold_played: Played
+    idle_state: Any
     tools: dict[str, dict[str, Any]]
     reads: frozenset[str]
     rewards: dict[str, float] = field(default_factory=dict)
@@ -95,4 +98,16 @@ async def opened(world: World, row: dict[str, Any], place: str, others: Sequence
         if played.reward is None:
             return f"{place}: {what} ended without a verdict: {played.failure}"
     assert first.reward is not None and nothing.reward is not None
-    return Case(world, row, place, others, gold, first.reward, nothing.reward, first, session.tools, session.reads)
+    return Case(
+        world=world,
+        row=row,
+        place=place,
+        others=others,
+        gold=gold,
+        full=first.reward,
+        nothing=nothing.reward,
+        gold_played=first,
+        idle_state=nothing.line.get("state"),
+        tools=session.tools,
+        reads=session.reads,
+    )

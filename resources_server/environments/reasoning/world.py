@@ -1,13 +1,18 @@
 """One question, one answer in text, scored by its kind."""
 
 import importlib
+from collections.abc import Callable
+from functools import partial
+from random import Random
 from typing import Any
 
 from pydantic import BaseModel
 
 from resources_server import Environment, Response, Task, Verdict
-from resources_server.environments.reasoning.kinds import KINDS
+from resources_server.environments.reasoning.kinds import KINDS, LEVELS
 from resources_server.environments.reasoning.scoring import final_answer, score
+
+PROMPT = "{question}\nThink step by step, then give the answer alone in <answer> </answer> tags."
 
 
 class ReasoningTask(Task):
@@ -44,6 +49,10 @@ class Reasoning(Environment[ReasoningTask]):
         reward = found if self.options.partial else float(found >= 1.0)
         return Verdict(reward=reward, metrics={"answered": 1.0, "score": found})
 
+    @classmethod
+    def templates(cls) -> dict[str, Callable[[Random], dict[str, Any] | None]]:
+        return {f"{kind}-{level}": partial(_row, kind, level) for level in LEVELS for kind in KINDS}
+
     def _foreign(self, kind: str, answer: str) -> float:
         try:
             package: Any = importlib.import_module("reasoning_gym")
@@ -54,3 +63,14 @@ class Reasoning(Environment[ReasoningTask]):
 
     def solution(self) -> str:
         return f"<answer>{self.task.answer}</answer>"
+
+
+def _row(kind: str, level: int, dice: Random) -> dict[str, Any]:
+    """A task of a kind and level, as the bundled rows have it."""
+    made = KINDS[kind](dice, level)
+    return {
+        "responses_create_params": {"input": PROMPT.format(question=made.question)},
+        "question": made.question,
+        "answer": made.answer,
+        "metadata": {"source_dataset": kind, "difficulty": {"level": level}, **made.metadata},
+    }
