@@ -36,9 +36,11 @@ def no_answer(stage: str, error: CallError, deadline: Deadline) -> Failed:
 def model_answer(reply: Reply) -> Failed:
     """The failure behind an HTTP error of the model interface: the kind it names, else one by its status."""
     kind = _named(reply) or MODEL_STATUS.get(reply.status)
-    if kind is None:
-        kind = "model_error" if reply.status >= 500 else "model_refused"
-    return Failed(kind, _message(reply))
+    if kind is None and reply.status < 500:
+        kind = (
+            "model_refused" if _readable(reply) else "model_invalid_response"
+        )  # a refusal that broke on its way is none
+    return Failed(kind or "model_error", _message(reply))
 
 
 def seed_answer(reply: Reply) -> Failed:
@@ -77,6 +79,13 @@ def left_world(reply: Reply) -> dict[str, Any]:
         return {}
     names = ("state", "accepted_calls")
     return {name: body[name] for name in names if name in body} if isinstance(body, dict) else {}
+
+
+def _readable(reply: Reply) -> bool:
+    try:
+        return isinstance(strict_json.loads(reply.body), dict)
+    except strict_json.JSONError:
+        return False
 
 
 def _named(reply: Reply) -> str | None:

@@ -1,7 +1,7 @@
 """Whatever breaks, no rollout is lost, none is counted twice, none that failed is passed off as a reward.
 
-One hop in twenty meets with a fault, on all four hops; the resources server (sessions in SQLite), the agent server and the collector are
-killed (`kill -9`) at random; in the end every key is there once, with the reward and the state that it has when nothing breaks.
+One hop in twenty meets with a fault, on all four hops; the servers (sessions in SQLite) and the collector are killed (`kill -9`) at
+random; in the end every key is there once, with the reward and the state that it has when nothing breaks.
 """
 
 import asyncio
@@ -115,8 +115,8 @@ class Chaos:
         await agent.until("/run", agent.came["/run"] + number)
 
     async def kill_servers(self, every: int) -> None:
-        """Again and again, about every so many rollouts, one of the two that hold what is in flight."""
-        for name in itertools.cycle(("agent_server", "resources_server")):
+        """Again and again, about every so many rollouts, one after the other."""
+        for name in itertools.cycle(("agent_server", "resources_server", "model_interface")):
             await self.rollouts(self.chance.randrange(1, 2 * every))
             await asyncio.sleep(self.chance.uniform(0, 0.2))
             for pid in self.running.pids[name]:
@@ -149,7 +149,7 @@ class Chaos:
 
 
 @contextlib.asynccontextmanager
-async def chaos(folder: Path, tasks: int, repeats: int, seed: int) -> AsyncIterator[Chaos]:
+async def chaos(folder: Path, tasks: int, repeats: int, seed: int, *more: str) -> AsyncIterator[Chaos]:
     """The stack of `configs/counter.yaml` with a proxy in front of every server and of the model; nothing is left of it afterwards."""
     ports = {name: free_port() for name in ROOMS}
     upstream = Upstream(after=move)
@@ -165,7 +165,7 @@ async def chaos(folder: Path, tasks: int, repeats: int, seed: int) -> AsyncItera
         overrides = [f"{name}.port={ports[name]}" for name in ROOMS] + [
             f"{name}.url={proxies[name].url}" for name in ROOMS
         ]
-        overrides += ["auth=none", f"resources_server.sessions.url=sqlite:///{folder}/sessions.db"]
+        overrides += ["auth=none", f"resources_server.sessions.url=sqlite:///{folder}/sessions.db", *more]
         overrides += ["model_interface.backend=chat", f"model_interface.base_url={proxies['upstream'].url}/v1"]
         stack = stacks.read([str(ROOT / "configs/counter.yaml")], [*overrides, "model_interface.model=m"])
         async with launched(stack.servers(), token=None) as running:
@@ -194,7 +194,7 @@ async def test_a_short_run_in_a_storm_loses_nothing(tmp_path: Path, monkeypatch:
 @pytest.mark.chaos
 @pytest.mark.timeout(2400)
 async def test_nothing_is_lost_counted_twice_or_made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """500 rollouts, 5% of the hops faulty, both servers killed at random, the collector at 100 random instants."""
+    """500 rollouts, 5% of the hops faulty, servers killed at random, the collector at 100 random instants."""
     monkeypatch.setattr(launcher, "RESTARTS", 1000)
     monkeypatch.setattr(launcher, "LONGEST_WAIT_S", 0.5)
     async with chaos(tmp_path, tasks=250, repeats=2, seed=1) as played:
@@ -210,3 +210,26 @@ async def test_nothing_is_lost_counted_twice_or_made_up(tmp_path: Path, monkeypa
         for name in ("calm.jsonl", "out.jsonl")
     ]
     assert rewards[0] == rewards[1] and played.killed["collector"] == 100
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["resources_server.sessions.url=memory"],
+        ["resources_server.workers=2", "agent_server.workers=2"],
+        ["agent_server.token_ids=items", "model_interface.conversations.max=1"],
+    ],
+    ids=["sessions that die with their server", "two workers", "conversations forgotten at once"],
+)
+async def test_other_stacks_lose_nothing_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    """60 rollouts, 15% of the hops faulty: what is lost is tried again from its beginning, and no call counts twice."""
+    monkeypatch.setattr(launcher, "RESTARTS", 1000)
+    monkeypatch.setattr(launcher, "LONGEST_WAIT_S", 0.5)
+    async with chaos(tmp_path, 60, 1, 100, *more) as played:
+        played.share(3 * SHARE)
+        await played.wreak("out.jsonl", kills=6, every=10)
+        report(played, played.check("out"))

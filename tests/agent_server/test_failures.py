@@ -25,6 +25,7 @@ async def never(request: Sent) -> Answer:
         ((504, {"error": {"message": "no answer", "code": "model_timeout"}}), "model_timeout"),
         ((502, {"error": {"message": "no route", "code": "model_unreachable"}}), "model_unreachable"),
         ((400, {"error": {"message": "bad field"}}), "model_refused"),
+        ((404, b'\x00"error":{"message":"previous response is not held here"}}'), "model_invalid_response"),
         ((500, b"<html>oops</html>"), "model_error"),
         ((200, b"<html>hi</html>"), "model_invalid_response"),
         ((200, b""), "model_invalid_response"),
