@@ -330,6 +330,9 @@ class Upstream:
             endpoint.limiter.shrink(sent_at)
             self._counted(endpoint, "timeout")
             return _Fault(Failed("model_timeout", f"{what} gave no answer within {limit_s:.1f} s"), again=True)
+        if isinstance(error, aiohttp.ClientResponseError):  # something came, and it was no HTTP that we can read
+            self._counted(endpoint, "not_http")
+            return _Fault(Failed("model_invalid_response", f"{what} answered what is no HTTP: {cause}"), again=True)
         if answer is None:
             self._counted(endpoint, "disconnected")
             free = isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from resources_server.threads import Threads, TookTooLong
+from resources_server.threads import Threads, TookTooLong, portable
 from resources_server.watch import BLOCKED_S, Watch
 
 
@@ -48,6 +48,8 @@ class Runner:
         began = time.perf_counter()
         try:
             return method(**arguments)
+        except BaseException as error:  # noqa: BLE001  an author's code may raise anything
+            raise portable(error) from None
         finally:
             if time.perf_counter() - began > BLOCKED_S:
                 self._watch.took(name, time.perf_counter() - began)
@@ -60,8 +62,20 @@ class Runner:
         limit = asyncio.timeout(timeout_s)
         try:
             async with limit:
-                return await self._watch.through(name, coroutine)
+                return await self._own(name, coroutine)
         except TimeoutError:
             if limit.expired():
                 raise TookTooLong from None
             raise  # the author's own
+
+    async def _own(self, name: str, coroutine: Any) -> Any:
+        """What the coroutine returns; what it raises ends a rollout at most, a cancellation of its own included."""
+        try:
+            return await self._watch.through(name, coroutine)
+        except Exception:
+            raise
+        except BaseException as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise  # ours: the caller left, or the time is up
+            raise portable(error) from None

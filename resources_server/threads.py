@@ -116,9 +116,17 @@ class Threads:
             if error is None:
                 job.answer.set_result(result)
             else:
-                job.answer.set_exception(_portable(error))
+                job.answer.set_exception(portable(error))
 
 
-def _portable(error: BaseException) -> BaseException:
-    """StopIteration cannot be set on a future."""
-    return RuntimeError(f"StopIteration: {error}") if isinstance(error, StopIteration) else error
+def portable(error: BaseException) -> Exception:
+    """The author's error as one that a future can hold and that ends a rollout, not the server.
+
+    `sys.exit()` in a tool, a KeyboardInterrupt or CancelledError that its code raises, and StopIteration become a RuntimeError that
+    names them.
+    """
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    told = RuntimeError(f"{type(error).__name__}: {error}")
+    told.__cause__ = error
+    return told

@@ -20,6 +20,7 @@ from wire import strict_json
 
 F = TypeVar("F", bound=Callable[..., Any])
 NAME = re.compile(r"^[A-Za-z0-9_-]{1,64}$")  # what OpenAI and vLLM accept as a function's name
+_UNFIT_NUMBER = re.compile(rb"NaN|Infinity|[eE]\+?[0-9]{3}")
 ROUTES = frozenset(
     {
         *("seed_session", "verify", "close_session", "tools", "tasks", "aggregate_metrics", "solution", "mcp"),
@@ -112,9 +113,9 @@ class Tool:
             values = self.arguments.__pydantic_validator__.validate_json(arguments or b"{}").__dict__
         except ValidationError as error:
             raise Mistake(sentences(error, self.name, self.parameters, arguments)) from None
-        if b"NaN" in arguments or b"Infinity" in arguments:  # the fast parser takes these for numbers, JSON does not
+        if _UNFIT_NUMBER.search(arguments):  # the fast parser takes these for numbers; JSON or a float does not
             try:
-                strict_json.loads(arguments)
+                strict_json.refuse_overflow(strict_json.loads(arguments))
             except strict_json.JSONError as error:
                 raise Mistake([f"the arguments are not valid JSON: {error}"]) from None
         return {name: values[each] for name, each in self._fields}

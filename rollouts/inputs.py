@@ -98,9 +98,15 @@ def check_inputs(plan: Plan) -> Inputs:
         UsageError: the rows or the output cannot be used, or the output was made with other rows, config or model.
     """
     rows = Rows(plan.sources, plan.settings.limit, [row_check(source) for source in plan.sources])
-    _refuse_own_inputs(plan)
+    if not plan.output.name:
+        raise UsageError(f"cannot write {str(plan.output)!r}: --output names no file")
+    try:
+        _refuse_own_inputs(plan)
+    except OSError as error:  # a name that is too long, a folder that may not be entered
+        raise UsageError(f"cannot write {plan.output}: {error.strerror}") from error
     journal = Journal(plan.output)
     try:
+        _refuse_foreign(journal)
         return _with_earlier(plan, rows, journal)
     except UsageError:
         journal.close()
@@ -154,6 +160,15 @@ def _refuse_own_inputs(plan: Plan) -> None:
         for path in beside:
             if source.dataset is not None and path.exists() and path.samefile(source.dataset):
                 raise UsageError(f"{path} is the data set itself: give another --output")
+
+
+def _refuse_foreign(journal: Journal) -> None:
+    """Somebody's file of one unfinished line is no torn rollouts file, which has a record beside it: cutting its tail would empty it."""
+    if journal.run.exists() or not journal.output.exists() or not journal.output.stat().st_size:
+        return
+    with journal.output.open("rb") as file:
+        if not file.readline().endswith(b"\n"):
+            raise UsageError(f"{journal.output} holds something else: give another --output, or delete it first")
 
 
 def _with_earlier(plan: Plan, rows: Rows, journal: Journal) -> Inputs:

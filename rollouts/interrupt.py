@@ -34,8 +34,12 @@ class Interrupt:
 
 @contextmanager
 def handled(interrupt: Interrupt) -> Iterator[None]:
-    """Send SIGINT and SIGTERM of this process to `interrupt` while the block runs."""
+    """Send SIGINT and SIGTERM of this process to `interrupt` while the block runs.
+
+    Once one was taken, those that come after the block are ignored: what is left is to end with the status that the first one asks for.
+    """
     loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in STATUS}
     for number in STATUS:
         loop.add_signal_handler(number, interrupt, number)
     try:
@@ -43,3 +47,4 @@ def handled(interrupt: Interrupt) -> Iterator[None]:
     finally:
         for number in STATUS:
             loop.remove_signal_handler(number)
+            signal.signal(number, before[number] if interrupt.status is None else signal.SIG_IGN)

@@ -130,7 +130,7 @@ class Rows:
     def _build(self, file: "_File") -> None:
         for number, offset, text in file.scan():
             row = jsonl.parse_line(file.path, number, text)
-            problem = check_row(row)
+            problem = check_row(row) or _overflow(row)
             route = self._route(row, file) if problem is None else file.source_index
             check = self._checks[route] if isinstance(route, int) else None
             problem = problem or (route if isinstance(route, str) else check(row) if check else None)
@@ -150,6 +150,15 @@ class Rows:
                 have = ", ".join(self._routes)
                 return known if known is not None else f"{field} {name!r} is none of this run's (have: {have})"
         return file.source_index
+
+
+def _overflow(row: dict[str, Any]) -> str | None:
+    """What is wrong with a number that the line could not repeat, such as 1e999."""
+    try:
+        strict_json.refuse_overflow(row)
+    except strict_json.JSONError as error:
+        return str(error)
+    return None
 
 
 class _File:

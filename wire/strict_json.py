@@ -30,6 +30,18 @@ def loads(data: bytes | bytearray | str) -> Any:
         if "surrogate" in str(error) or "hex escape" in str(error):
             return _loads_slowly(data)
         raise JSONError(_shorten(str(error))) from None
+    except TypeError:  # a str that holds a lone surrogate itself: no UTF-8 for that parser, but text all the same
+        if not isinstance(data, str):
+            raise
+        return _loads_slowly(data)
+
+
+def refuse_overflow(value: Any) -> None:
+    """Raise JSONError, naming the path, where `loads` made an infinity of a number such as 1e999, which could not be written again.
+
+    It looks at every number, so it is for rows and arguments, not for each call's body.
+    """
+    _refuse_non_finite(value, "$")
 
 
 def dumps(value: Any, *, trusted: bool = False) -> bytes:
@@ -64,9 +76,11 @@ def _loads_slowly(data: bytes | bytearray | str) -> Any:
 def _dumps_slowly(value: Any) -> bytes:
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    except ValueError:
+    except ValueError as error:
+        if "Circular" in str(error):
+            raise JSONError("the value refers to itself") from None
         _refuse_non_finite(value, "$")
-        raise JSONError("the value refers to itself") from None
+        raise JSONError(_shorten(str(error))) from None
     except RecursionError:
         raise JSONError("the value is nested too deeply") from None
     except TypeError as error:
@@ -78,15 +92,22 @@ def _dumps_slowly(value: Any) -> bytes:
 
 
 def _refuse_non_finite(value: Any, path: str) -> None:
+    try:
+        _look_for_non_finite(value, path)
+    except RecursionError:
+        raise JSONError("the value is nested too deeply") from None
+
+
+def _look_for_non_finite(value: Any, path: str) -> None:
     if isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):
             raise JSONError(f"{path} is {value}, which JSON cannot hold")
     elif isinstance(value, dict):
         for key, each in value.items():
-            _refuse_non_finite(each, f"{path}.{key}")
+            _look_for_non_finite(each, f"{path}.{key}")
     elif isinstance(value, list | tuple):
         for index, each in enumerate(value):
-            _refuse_non_finite(each, f"{path}[{index}]")
+            _look_for_non_finite(each, f"{path}[{index}]")
 
 
 def _refuse_constant(name: str) -> NoReturn:

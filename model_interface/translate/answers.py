@@ -4,6 +4,7 @@
 to the byte (argument text, names); only call ids are made up where they are missing, or changed where they would not be unique.
 """
 
+import math
 import os
 import time
 from collections.abc import Collection
@@ -297,7 +298,9 @@ def new_id(prefix: str) -> str:
 
 
 def _count(value: Any) -> int:
-    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return 0
+    return max(0, int(value))
 
 
 def _dict(value: Any) -> dict[str, Any]:

@@ -145,6 +145,22 @@ async def test_an_answer_that_is_none_is_tried_again_and_quoted(answer: Any, kin
     assert (await ask(again))[0] == 200
 
 
+async def test_an_answer_that_is_no_http_is_told_as_such() -> None:
+    """Something did answer: `model_unreachable` would send its reader to look for a server that is down."""
+
+    async def garble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"\x00\x01 garbage\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(garble, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server, interface(backend="chat", base_url=url, attempts=1) as model:
+        status, body = await model.post("/v1/responses", {"input": "x"})
+    assert (status, body["error"]["code"]) == (502, "model_invalid_response")
+    assert "no HTTP" in body["error"]["message"]
+
+
 async def test_a_connection_that_was_dropped_is_made_anew() -> None:
     """B05 a: the server closes without a word; the call is repeated at once and counts as one try."""
     up = Upstream([dropped(), MSG("ok")])

@@ -160,6 +160,51 @@ async def test_an_exception_of_the_world_is_its_own_kind(serve: Serve) -> None:
         assert (await world.get("/health")).status == 200
 
 
+class Leaving(Environment[Task]):
+    """A world whose code tries to take the server along: in a thread, on the loop, and in its verdict."""
+
+    blocking: ClassVar[bool] = True
+
+    @tool
+    def leave(self, how: str) -> str:
+        """Raise what is no Exception."""
+        raise LEAVING[how]("bye")
+
+    @tool
+    async def leave_later(self, how: str) -> str:
+        """The same, on the loop."""
+        raise LEAVING[how]("bye")
+
+    def verify(self, response: Response) -> Verdict:
+        raise LEAVING[response.text]("bye")
+
+
+LEAVING: dict[str, type[BaseException]] = {
+    each.__name__: each for each in (SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
+}
+
+
+class LeavingInPlace(Leaving):
+    """The same, run on the loop."""
+
+    blocking: ClassVar[bool] = False
+
+
+@pytest.mark.parametrize("world_class", [Leaving, LeavingInPlace])
+@pytest.mark.parametrize("how", LEAVING)
+async def test_code_that_leaves_ends_its_own_rollout_only(serve: Serve, world_class: type[Leaving], how: str) -> None:
+    """`sys.exit()` and its like are the world's error, by name; the session can be closed, and the server lives on."""
+    async with serve(world_class) as world:
+        await world.post("/seed_session", {})
+        for path in ("/leave", "/leave_later"):
+            failed = await world.post(path, {"how": how})
+            assert (failed.status, failed.json["error"]["code"]) == (500, "environment_error")
+            assert failed.json["error"]["message"].endswith(f"raised RuntimeError: {how}: bye")
+        judged = await world.post("/verify", said(how))
+        assert judged.json["error"]["code"] == "verifier_error" and how in judged.json["error"]["message"]
+        assert (await world.post("/close_session")).status == 200
+
+
 async def test_any_bytes_become_text(serve: Serve) -> None:
     """What is no UTF-8 is replaced, NaN is a string, and nothing is None."""
     async with serve(Odd) as world:

@@ -61,6 +61,17 @@ def test_an_interrupted_run_is_whole_and_goes_on(folder: Path, signals: list[sig
     assert set(keys(output)[: len(done)]) == set(done)
 
 
+def test_signals_to_the_very_end_change_no_status(folder: Path) -> None:
+    """An impatient person, or a scheduler: also a signal that meets the interpreter as it ends is answered with 130."""
+    with running("collect", "c.yaml", "--output", "o.jsonl", folder=folder) as process:
+        until_lines(process, folder / "o.jsonl", 1)
+        deadline = monotonic() + 5
+        while process.poll() is None and monotonic() < deadline:
+            process.send_signal(signal.SIGINT)
+            select.select([], [], [], 0.005)
+        assert process.wait(1) == 130
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_while_the_servers_start_leaves_nothing(folder: Path, number: signal.Signals, status: int) -> None:
     """From the first child on."""

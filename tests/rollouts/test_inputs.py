@@ -56,6 +56,24 @@ def test_the_data_set_is_not_overwritten(tmp_path: Path) -> None:
     assert lines(dataset) == [row(0)]
 
 
+def test_an_output_that_names_no_file_is_refused(tmp_path: Path) -> None:
+    """An empty name, which a script's unset variable gives, and one that is too long are one line, not a traceback."""
+    dataset = write(tmp_path / "rows.jsonl", [row(0)])
+    with pytest.raises(UsageError, match="names no file"):
+        check_inputs(plan(dataset, Path()))
+    with pytest.raises(UsageError, match=r"cannot write .*: File name too long"):
+        check_inputs(plan(dataset, tmp_path / ("x" * 300)))
+
+
+def test_somebodys_file_of_one_line_is_kept(tmp_path: Path) -> None:
+    """No newline and no record of a run beside it: not a torn line of ours, which would be cut off."""
+    output = tmp_path / "settings.json"
+    output.write_text('{"important": true}')
+    with pytest.raises(UsageError, match="holds something else"):
+        check_inputs(plan(write(tmp_path / "rows.jsonl", [row(0)]), output))
+    assert output.read_text() == '{"important": true}'
+
+
 async def test_odd_files_are_read(runs: Runs, agent: ScriptedAgent) -> None:
     """Case D05: byte order mark, CRLF, blank lines, no last newline."""
     runs.dataset.write_bytes(b"\xef\xbb\xbf" + ROW_A.encode() + b"\r\n\r\n   \n" + ROW_B.encode())
@@ -80,6 +98,7 @@ async def test_a_huge_row_comes_back_unchanged(runs: Runs) -> None:
         ("", r"no tasks in .*rows\.jsonl"),
         ("\n  \n", r"no tasks in .*rows\.jsonl"),
         (f'{ROW_A}\n{{"number": NaN}}\n', r"rows\.jsonl:2: not JSON"),
+        (f'{ROW_A[:-1]}, "number": 1e999}}\n', r"rows\.jsonl:1: \$\.number is inf"),
     ],
 )
 def test_a_bad_row_is_named(tmp_path: Path, text: str, says: str) -> None:

@@ -67,3 +67,27 @@ def test_a_value_without_json_form_is_refused() -> None:
     """A type we forgot to convert is told, not guessed."""
     with pytest.raises(JSONError, match="set"):
         strict_json.dumps({"a": {1, 2}})
+
+
+def test_a_surrogate_in_the_text_itself_is_text_like_any_other() -> None:
+    """A model's arguments may hold one once their own escapes are read; no exception but ours comes of it."""
+    assert strict_json.loads('{"value": "\ud800"}') == {"value": "\ud800"}
+    with pytest.raises(JSONError):
+        strict_json.loads('{"value": "\ud800"')
+
+
+def test_a_number_past_every_float_is_named_where_it_must_come_back() -> None:
+    """1e999 is legal JSON; read as an infinity, it would be written as null."""
+    with pytest.raises(JSONError, match=r"\$\.a\[0\] is inf"):
+        strict_json.refuse_overflow(strict_json.loads('{"a": [1e999]}'))
+
+
+def test_what_is_too_deep_or_too_long_to_write_is_said_to_be_so() -> None:
+    """Never a RecursionError; the reason is the right one."""
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(JSONError, match="nested too deeply"):
+        strict_json.dumps(deep)
+    with pytest.raises(JSONError, match="digits"):
+        strict_json.dumps({"n": 10**5000})
