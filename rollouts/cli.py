@@ -60,7 +60,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except BrokenPipeError:  # `trivium config x | head`
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - what the interpreter flushes at its end
         status = SOME_FAILED
-    for number in (signal.SIGINT, signal.SIGTERM):  # while the interpreter ends, either would kill it, with a status of its own
+    for number in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # while the interpreter ends, either would kill it, with a status of its own
         signal.signal(number, signal.SIG_IGN)
     sys.exit(status)
 
