@@ -25,7 +25,7 @@ from tests.rollouts.runs import keys, lines, write
 from tests.stack import ROOT, run, stack
 from wire.client import Client
 from wire.testing import free_port, serving
-from wire.testing.answers import MSG, TC, refused, slowly
+from wire.testing.answers import MSG, TC, never, refused, slowly
 from wire.testing.upstream import Upstream
 
 FRAIL = '''
@@ -162,6 +162,18 @@ async def test_one_slow_row_among_fifty_delays_nothing_but_itself(troubled: Trou
     took = {each["task_index"]: each["provenance"]["duration_s"] for each in out}
     assert took.pop(1) >= slow_s > 2 * max(took.values())
     assert [each["task_index"] for each in out].index(1) > 10
+
+
+async def test_a_model_that_never_answers_costs_its_row_its_own_budget(troubled: Troubled) -> None:
+    """The rollout ends when its time is up, once, and its session is closed; the others do not notice."""
+    began = time.monotonic()
+    summary = await troubled.run(
+        8, lambda number: never() if number == 2 else None, concurrency=2, timeout_s=2, grace_s=10, attempts=1
+    )
+
+    assert summary.line == "7 ok, 1 failed, 0 missing" and time.monotonic() - began < 15
+    [failed] = lines(troubled.folder / "out_failures.jsonl")
+    assert failed["failure_kind"] in ("timeout", "model_timeout") and 2 <= failed["provenance"]["duration_s"] < 4
 
 
 def test_a_run_over_an_agent_that_is_down_ends_in_seconds(tmp_path: Path) -> None:

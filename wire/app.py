@@ -248,7 +248,11 @@ class App(FastAPI):
             return
         except Exception:
             log.exception("%s %s failed", scope["method"], scope["path"])
-            self.metrics.count("internal_errors", path=scope["path"][:64])
+            known = (
+                scope["method"],
+                scope["path"],
+            ) in self._hot  # paths below a prefix hold ids: each would stay for ever
+            self.metrics.count("internal_errors", path=scope["path"] if known else "below a prefix")
             reply = HotReply.json(
                 TriviumError(f"{self.server_name} failed at {scope['path']}; its log says why").body(), 500
             )

@@ -134,3 +134,18 @@ async def test_a_stream_is_closed_when_the_reply_ends() -> None:
     async with serving(demo=made) as urls, Client(urls) as client:
         reply = await client.post("demo", "/stream", b"{}", deadline=Deadline(5))
     assert (reply.body, events) == (b"data: 1\n\ndata: 2\n\n", ["closed"])
+
+
+async def test_mistakes_below_a_prefix_do_not_fill_the_metrics() -> None:
+    """Ids in paths would make a series each."""
+    made = app()
+    made.hot_prefix("/rollouts/", broken, summary="Break, for each rollout")
+    async with serving(demo=made) as urls, Client(urls) as client:
+        for number in range(20):
+            assert (await client.post("demo", f"/rollouts/{number}/v1", b"{}", deadline=Deadline(5))).status == 500
+        assert (await client.post("demo", "/broken", b"{}", deadline=Deadline(5))).status == 500
+    told = [line for line in made.metrics.text().splitlines() if "internal_errors" in line]
+    assert sorted(told) == [
+        'trivium_internal_errors_total{path="/broken"} 1',
+        'trivium_internal_errors_total{path="below a prefix"} 20',
+    ]
