@@ -210,7 +210,7 @@ class Routes:
         found = await self._host.solution(self._named(request).id)
         if isinstance(found, str):
             return HotReply.json({"calls": [], "text": found})
-        calls = [{"name": call.name, "arguments": call.arguments} for call in found]
+        calls = [{"name": e.name, "arguments": e.arguments} | ({"together": True} if e.together else {}) for e in found]
         return HotReply.json({"calls": calls, "text": None})
 
     def _tool(self, tool: Tool) -> Callable[[HotRequest], Awaitable[HotReply]]:

@@ -135,9 +135,9 @@ def _solution(self: Any) -> list[Call] | str:
     for call in found:
         tries[call.name] = tries.get(call.name, -1) + 1
         if _chosen(self, "failing", call.name) and tries[call.name] % EVERY == 0:
-            made.append(Call(renamed.get(call.name, call.name), call.arguments))
+            made.append(dataclasses.replace(call, name=renamed.get(call.name, call.name)))
             tries[call.name] += 1
-        made.append(Call(renamed.get(call.name, call.name), call.arguments))
+        made.append(dataclasses.replace(call, name=renamed.get(call.name, call.name)))
     return made
 
 

@@ -30,6 +30,8 @@ class Call:
 
     name: str
     arguments: dict[str, Any] = field(default_factory=dict)
+    together: bool = False
+    """In the same turn as the call before it; else in a turn of its own."""
 
 
 class NoOptions(BaseModel):

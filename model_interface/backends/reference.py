@@ -1,5 +1,6 @@
 """Plays each task's own solution, as its environment gives it: for checking environments. Nothing of it ever reaches a model."""
 
+import itertools
 from typing import Any
 
 from model_interface.backend import Backend, Request, Response
@@ -16,7 +17,7 @@ ACT = "act"  # a move in a game: a call of this name where the agent offers one,
 
 
 class Reference(Backend):
-    """The task's own solution, one call a turn, then its final text."""
+    """The task's own solution, one call a turn but for those that belong together, then its final text."""
 
     def __init__(
         self, settings: ModelInterfaceSettings, urls: dict[str, str], token: str | None, metrics: Metrics
@@ -55,7 +56,9 @@ class Reference(Backend):
         call = calls[turn]
         if call["name"] == ACT and not _offers(request, ACT):  # a game that is played by text
             return Response([message_item(str(call["arguments"]["action"]))], model="reference")
-        return Response([call_item(call["name"], call["arguments"], f"call_{turn}")], model="reference")
+        rest = itertools.takewhile(lambda each: each.get("together"), calls[turn + 1 :])
+        made = [call_item(each["name"], each["arguments"], f"call_{n}") for n, each in enumerate((call, *rest), turn)]
+        return Response(made, model="reference")
 
     async def _solution(self, request: Request) -> tuple[list[dict[str, Any]], str | None]:
         if request.session_id is None:

@@ -205,7 +205,7 @@ class ToolCalls(Environment[ToolCallsTask]):
         return Components(weights).verdict(found, metrics={"calls": float(len(made))}, reason=exact.reason)
 
     def solution(self) -> list[Call]:
-        return [Call(each.name, each.arguments) for each in self.task.expected]
+        return [Call(each.name, each.arguments, together=place > 0) for place, each in enumerate(self.task.expected)]
 
 
 def _hits(made: list[dict[str, Any]], expected: list[dict[str, Any]], tools: list[dict[str, Any]]) -> float:

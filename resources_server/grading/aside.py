@@ -12,6 +12,10 @@ import weakref
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
+from wire.errors import TriviumError, UsageError
+
+TIDY_S = 5.0  # for what a failed start has begun to come to its end
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -20,9 +24,11 @@ class Aside(Generic[T]):
     """One thing and the thread in which its event loop runs; both end with this object.
 
     Args:
-        make: Makes the thing, in its loop; what it raises, the constructor raises: a world that cannot have what it needs
-            is refused when the server starts.
+        make: Makes the thing, in its loop.
         end: Lets go of it.
+
+    Raises:
+        UsageError: It cannot be had on this machine: a server whose world needs it does not start.
     """
 
     def __init__(self, make: Callable[[], Awaitable[T]], end: Callable[[T], Awaitable[None]]) -> None:
@@ -34,8 +40,10 @@ class Aside(Generic[T]):
 
         try:
             self._thing = asyncio.run_coroutine_threadsafe(made(), self._loop).result()
-        except BaseException:
-            self._loop.call_soon_threadsafe(self._loop.stop)
+        except BaseException as error:
+            self._loop.call_soon_threadsafe(self._loop.call_later, TIDY_S, self._loop.stop)
+            if isinstance(error, TriviumError) and not isinstance(error, UsageError):
+                raise UsageError(str(error)) from error
             raise
         weakref.finalize(
             self, _end, self._loop, self._thing, end

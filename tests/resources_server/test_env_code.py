@@ -12,9 +12,10 @@ import pytest
 
 from resources_server import Response, Verdict
 from resources_server.environments.code import Code
-from resources_server.sandbox import SandboxUnavailable, choice
+from resources_server.sandbox import choice
 from tests.stack import run, stack
 from wire import jsonl
+from wire.errors import UsageError
 from wire.testing import serving
 from wire.testing.upstream import MSG, TC, Upstream
 
@@ -79,7 +80,7 @@ def test_there_are_150_problems_and_the_held_out_ones_are_of_other_templates() -
 def test_without_walls_the_server_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message says what is lacking; nothing runs unprotected instead."""
     monkeypatch.setattr(choice, "MAKERS", {})
-    with pytest.raises(SandboxUnavailable, match="no untrusted code is run"):
+    with pytest.raises(UsageError, match="no untrusted code is run"):
         _ = Code.bound().shared
 
 

@@ -11,10 +11,11 @@ import pytest
 
 from resources_server import Response, ToolError
 from resources_server.environments.terminal import Terminal
-from resources_server.sandbox import SandboxUnavailable, choice
+from resources_server.sandbox import choice
 from tests.resources_server.conftest import serve
 from tests.stack import run, stack
 from wire import strict_json
+from wire.errors import UsageError
 from wire.testing import serving
 from wire.testing.upstream import MSG, TC, Upstream
 
@@ -167,5 +168,5 @@ async def test_a_rollout_through_the_servers() -> None:
 def test_without_walls_the_server_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing runs unprotected instead."""
     monkeypatch.setattr(choice, "MAKERS", {})
-    with pytest.raises(SandboxUnavailable, match="no untrusted code is run"):
+    with pytest.raises(UsageError, match="no untrusted code is run"):
         _ = Terminal.bound().shared

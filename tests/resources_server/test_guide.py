@@ -50,3 +50,11 @@ async def test_the_game(serve: Serve, tmp_path: Path, monkeypatch: pytest.Monkey
 def test_the_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It passes."""
     names_in("def test_an_order", tmp_path, monkeypatch)["test_an_order_is_reserved_exactly"]()
+
+
+async def test_what_needs_a_loop_of_its_own(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sandbox opens when the server starts; a program that ends well is worth 1."""
+    async with serve(names_in("class Runs", tmp_path, monkeypatch)["Runs"]) as world:
+        said = [{"type": "message", "role": "assistant", "content": text} for text in ("print(1)", "1 / 0")]
+        found = [(await world.post("/verify", {"response": {"output": [each]}}, session=None)).json for each in said]
+    assert [each["reward"] for each in found] == [1.0, 0.0]
