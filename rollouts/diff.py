@@ -1,12 +1,12 @@
 """Two runs side by side: what they scored on the same tasks, which tasks flipped, and what else is different about them."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rollouts.fingerprint import Record, differences
+from rollouts.journal import beside
 from rollouts.profile.reading import Profile, read
-from wire import strict_json
 from wire.errors import UsageError
 from wire.figures import SOLVED, Figures
 from wire.statistics import Paired, paired
@@ -53,7 +53,7 @@ def diff(first: Path, second: Path, threshold: float = SOLVED) -> Diff:
         )
     return Diff(
         [_environment(name, one[name], other[name], threshold) for name in common],
-        list(_different(_run_of(first), _run_of(second))),
+        list(differences(_settings_of(first), _settings_of(second))),
     )
 
 
@@ -83,20 +83,10 @@ def _environment(name: str, first: Figures, second: Figures, threshold: float) -
     )
 
 
-def _run_of(path: Path) -> dict[str, Any]:
+def _settings_of(path: Path) -> dict[str, Any]:
     """The fingerprint that `collect` left beside the file; empty where there is none."""
-    beside = path.with_name(f"{path.stem}_run.json")
     try:
-        found = strict_json.loads(beside.read_bytes())
-    except (OSError, strict_json.JSONError):
+        run = Record(beside(path, "_run.json"), beside(path, "_run.rows")).load()
+    except (OSError, UsageError):
         return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _different(first: Any, second: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    if isinstance(first, dict) and isinstance(second, dict):
-        for key in dict.fromkeys([*first, *second]):
-            if key not in {"run_id", "started_at"}:
-                yield from _different(first.get(key), second.get(key), f"{path}.{key}" if path else str(key))
-    elif first != second:
-        yield path, first, second
+    return run.fingerprint if run is not None else {}

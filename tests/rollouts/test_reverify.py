@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rollouts.diff import diff
+from rollouts.fingerprint import Record, Run
 from rollouts.reverify import reverify
 from tests.stack import run, stack, trivium
 from wire import jsonl
@@ -107,3 +108,16 @@ def test_runs_without_a_common_environment_cannot_be_compared(tmp_path: Path) ->
             out.append({"reward": 1.0, "task_index": 0, "rollout_index": 0, "environment_ref": {"name": name}})
     with pytest.raises(UsageError, match=r"a\.jsonl has a; .*b\.jsonl has b"):
         diff(tmp_path / "a.jsonl", tmp_path / "b.jsonl")
+
+
+def test_what_else_changed_is_what_makes_lines_comparable(tmp_path: Path) -> None:
+    """The settings in the two runs' records; ids and times of a run are always others and are not told."""
+    for name, model in (("a", "small"), ("b", "large")):
+        with jsonl.Appender(tmp_path / f"{name}.jsonl") as out:
+            out.append({"reward": 1.0, "task_index": 0, "rollout_index": 0, "environment_ref": {"name": "shop"}})
+        fingerprint = {"agent_server": {"max_steps": 5}, "model_interface": {"model": model}}
+        Record(tmp_path / f"{name}_run.json", tmp_path / f"{name}_run.rows").save(
+            Run(fingerprint, ["shop"], started_at=name), b""
+        )
+    found = diff(tmp_path / "a.jsonl", tmp_path / "b.jsonl")
+    assert found.settings == [("model_interface.model", "small", "large")]
