@@ -238,6 +238,16 @@ def task_of(line: Mapping[str, Any]) -> Any:
     return None
 
 
+def environment_of(line: Mapping[str, Any]) -> str:
+    """The name of a line's environment as far as the line says; the agent's stands in for it in lines of NeMo Gym's. "" for none."""
+    for name, key in (("environment_ref", "name"), ("environment", None), ("agent_ref", "name")):
+        told = line.get(name)
+        told = told.get(key) if isinstance(told, Mapping) and key else told
+        if told and isinstance(told, str):
+            return told
+    return ""
+
+
 def _mean(values: Iterable[float]) -> float | None:
     found = list(values)
     return sum(found) / len(found) if found else None

@@ -29,6 +29,7 @@ def export_command(
     best_of: Annotated[bool, typer.Option(help="Only the best of each group.")] = False,
     min_reward: Annotated[float | None, typer.Option(help="Only rewards from this on (rejection sampling).")] = None,
     min_gap: Annotated[float, typer.Option(help="Pairs: better less worse, at least.")] = DEFAULT.min_gap,
+    counted: Annotated[bool, typer.Option(help="Only members that the run's group records count.")] = False,
     normalise: Annotated[bool, typer.Option(help="Divide advantages by the spread of the group.")] = True,
 ) -> None:
     """Write samples for a trainer. Failed and masked rollouts are never samples; the counts say what was left out and why."""
@@ -38,7 +39,9 @@ def export_command(
     target = (
         output if format_ != "parquet" or output.suffix == ".parquet" else output.with_name(output.name + ".parquet")
     )
-    selection = Selection(min_valid, drop_equal, drop_truncated, any_fidelity, best_of, min_reward, min_gap, normalise)
+    selection = Selection(
+        min_valid, drop_equal, drop_truncated, any_fidelity, best_of, min_reward, min_gap, normalise, counted
+    )
     tally = export(FORMATS[name], rollouts, target, selection)
     typer.echo(f"{tally.records} records of {tally.exported} rollouts -> {target}")
     for reason, count in tally.left_out.most_common():

@@ -41,7 +41,7 @@ def export(chosen: Format, paths: list[Path], output: Path, selection: Selection
 
 
 def _records(chosen: Format, paths: list[Path], selection: Selection, tally: Tally) -> Iterator[Record]:
-    groups = groups_of(paths)
+    groups = groups_of(paths, counted=selection.counted)
     made = (
         _pairs(chosen, paths, groups, selection, tally)
         if chosen.pair

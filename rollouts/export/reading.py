@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from rollouts import toolsets
+from rollouts.journal import beside
+from rollouts.statistics import cut_off
 from wire import jsonl
-from wire.figures import task_of
+from wire.figures import environment_of, task_of
 from wire.statistics import advantages, group_figures
 
 Line = dict[str, Any]
 GroupKey = tuple[str, str, Any]  # run, environment, task
-CUT_OFF = frozenset({"max_output_tokens", "context_window"})
 SAMPLING = (
     "temperature",
     "top_p",
@@ -51,6 +52,8 @@ class Selection:
     """Preference pairs: reward of the better less that of the worse, at least."""
     normalise: bool = True
     """Divide advantages by the spread of the group."""
+    counted: bool = False
+    """Only members that the run's own group records count (`<stem>_groups.jsonl`); files without records are taken whole."""
 
 
 @dataclass
@@ -114,15 +117,15 @@ class Tally:
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def groups_of(paths: Iterable[Path]) -> dict[GroupKey, Group]:
-    """The rewards of every group. Lines without a reward, failed or masked, are no members.
+def groups_of(paths: Iterable[Path], *, counted: bool = False) -> dict[GroupKey, Group]:
+    """The rewards of every group. Lines without a reward, failed or masked, are no members; see `Selection.counted`.
 
     Raises:
         UsageError: a line is no JSON object; the message names `file:line`.
     """
     groups: dict[GroupKey, Group] = {}
-    for place, line in _lines(paths):
-        if unfit(line):
+    for place, line, reason in _lines(paths, counted=counted):
+        if reason:
             continue
         group = groups.setdefault(key_of(line), Group(number=len(groups)))
         group.rewards[place] = float(line["reward"])
@@ -142,9 +145,9 @@ def episodes(
         tally: Counts.
         grouped: The format compares members of a group, so that groups with too few are left out.
     """
-    for place, line in _lines(paths):
+    for place, line, unusable in _lines(paths, counted=selection.counted):
         tally.lines += 1
-        reason = unfit(line) or _not_chosen(line, place, groups[key_of(line)], selection, grouped=grouped)
+        reason = unusable or _not_chosen(line, place, groups[key_of(line)], selection, grouped=grouped)
         if reason:
             tally.left_out[reason] += 1
         else:
@@ -169,12 +172,6 @@ def key_of(line: Line) -> GroupKey:
     return str(run), environment_of(line), task_of(line)
 
 
-def environment_of(line: Line) -> str:
-    """The environment's name as far as the line says."""
-    reference = line.get("environment_ref") or {}
-    return str(reference.get("name") or line.get("environment") or "")
-
-
 def _not_chosen(line: Line, place: str, group: Group, selection: Selection, *, grouped: bool) -> str | None:
     checks: list[tuple[bool, str, Callable[[], bool]]] = [
         (
@@ -187,7 +184,7 @@ def _not_chosen(line: Line, place: str, group: Group, selection: Selection, *, g
             "group with equal rewards",
             lambda: group_figures([*group.rewards.values()]).zero_variance,
         ),
-        (selection.drop_truncated, "truncated", lambda: line.get("outcome") in CUT_OFF),
+        (selection.drop_truncated, "truncated", lambda: cut_off(line)),
         (selection.min_reward is not None, "reward too low", lambda: line["reward"] < (selection.min_reward or 0.0)),
         (selection.best_of, "not the best of its group", lambda: place != _best(group)),
     ]
@@ -198,8 +195,17 @@ def _best(group: Group) -> str:
     return max(group.rewards, key=group.rewards.__getitem__)
 
 
-def _lines(paths: Iterable[Path]) -> Iterator[tuple[str, Line]]:
+def _lines(paths: Iterable[Path], *, counted: bool) -> Iterator[tuple[str, Line, str | None]]:
+    """`file:line`, the line, and why it is no sample."""
     for path in paths:
-        known = toolsets.read(path)
+        known, members = toolsets.read(path), _counted(path) if counted else {}
         for number, line in jsonl.read(path):
-            yield f"{path}:{number}", toolsets.give_back(line, known)
+            in_group = line.get("rollout_index") in members.get(line.get("task_index"), {line.get("rollout_index")})
+            reason = unfit(line) or (None if in_group else "not counted by its group's record")
+            yield f"{path}:{number}", toolsets.give_back(line, known), reason
+
+
+def _counted(path: Path) -> dict[Any, set[int]]:
+    """Task index to the members that count, as the collector recorded it when each group closed."""
+    records = jsonl.read_whole(beside(path, "_groups.jsonl"))
+    return {record.get("task_index"): set(record.get("counted") or ()) for _, record in records}

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from wire import jsonl
-from wire.figures import SOLVED, Figures, task_of
+from wire.figures import SOLVED, Figures, environment_of, task_of
 
 Key = tuple[str, str]  # environment, model
 
@@ -68,16 +68,9 @@ def failed_for_good(path: Path, done: set[tuple[Any, ...]]) -> Iterator[dict[str
 
 def key_of(line: dict[str, Any], source: str) -> Key:
     """Environment and model of a line, as far as it says."""
-    reference = line.get("environment_ref") or {}
-    environment = reference.get("name") or line.get("environment") or (line.get("agent_ref") or {}).get("name") or "-"
     model = (line.get("provenance") or {}).get("model") or (line.get("response") or {}).get("model") or source
-    return str(environment), str(model)
+    return environment_of(line) or "-", str(model)
 
 
 def _rollout(line: dict[str, Any]) -> tuple[Any, ...]:
-    reference = line.get("environment_ref") or {}
-    return (
-        reference.get("name") or line.get("environment"),
-        task_of(line),
-        line.get("rollout_index", line.get("_ng_rollout_index")),
-    )
+    return environment_of(line), task_of(line), line.get("rollout_index", line.get("_ng_rollout_index"))

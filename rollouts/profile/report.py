@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rollouts.profile.reading import Profile
+from rollouts.statistics import CUT_OFF
 from wire.figures import Figures
 from wire.statistics import Paired, paired
 
@@ -94,7 +95,7 @@ def findings(figures: Figures) -> Iterator[str]:
         yield "no rollout has a reward"
     elif figures.rewards.highest == figures.rewards.lowest and figures.rewards.n > 1:
         yield f"every reward is {figures.rewards.lowest:g}"
-    cut = sum(figures.outcomes[each] for each in ("max_output_tokens", "context_window"))
+    cut = sum(figures.outcomes[each] for each in CUT_OFF)
     if figures.rewards.n and cut / figures.rewards.n > 0.05:
         yield f"{cut / figures.rewards.n:.0%} of the episodes were cut off for their length"
     for name, calls in figures.calls.most_common():

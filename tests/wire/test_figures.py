@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from wire.figures import Figures
+from wire.figures import Figures, environment_of
 
 
 def line(task: int, reward: float | None, text: str = "", tokens: int = 0, **more: Any) -> dict[str, Any]:
@@ -63,3 +63,17 @@ def test_memory_does_not_grow_with_lines() -> None:
     """Points for the plot and answers of a task are bounded."""
     found = figures(*(line(0, 1, str(each)) for each in range(5000)))
     assert (len(found.points), len(found.tasks[0].answers)) == (2000, 64)
+
+
+@pytest.mark.parametrize(
+    ("told", "name"),
+    [
+        ({"environment_ref": {"name": "shop", "version": "2"}, "environment": "other"}, "shop"),
+        ({"environment_ref": None, "environment": "shop"}, "shop"),
+        ({"agent_ref": {"name": "shop_agent"}}, "shop_agent"),
+        ({"environment": {"name": "no text"}}, ""),
+    ],
+)
+def test_the_environment_of_a_line(told: dict[str, Any], name: str) -> None:
+    """Ours says it in `environment_ref`, a row in `environment`, NeMo Gym's lines by their agent alone."""
+    assert environment_of(told) == name

@@ -162,6 +162,17 @@ def test_what_is_not_exact_is_left_out_unless_asked_for(tmp_path: Path) -> None:
     ]
 
 
+def test_members_that_their_group_does_not_count_can_be_left_out(tmp_path: Path) -> None:
+    """By the records that `collect` wrote beside the lines; they are in no mean either."""
+    with jsonl.Appender(tmp_path / "in_groups.jsonl") as out:
+        out.append({"task_index": 1, "counted": [0, 1]})
+        out.append({"task_index": 2, "counted": []})
+    records, tally = run(tmp_path, "trl", GROUPS, counted=True, normalise=False)
+    assert [each["advantage"] for each in records if each["task_index"] == 1] == [0.5, -0.5]
+    assert {each["task_index"] for each in records} == {1, 5}
+    assert tally.left_out["not counted by its group's record"] == 5
+
+
 def test_best_of_and_rejection_sampling(tmp_path: Path) -> None:
     """One per group; or all from a reward on."""
     assert len(run(tmp_path, "trl-sft", GROUPS, best_of=True)[0]) == 4
