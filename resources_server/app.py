@@ -36,7 +36,7 @@ def build(config: Config, urls: dict[str, str], token: str | None, name: str) ->
             f"{config.source}: resources_server.environment is missing", param="resources_server.environment"
         )
     environment = plugins.load(ENVIRONMENTS, settings.environment, Environment)
-    called = name.partition(".")[2] or _short_name(settings.environment)
+    called = name.partition(".")[2] or plugins.short_name(settings.environment)
     dataset = (config.data.get("rollouts") or {}).get("dataset")
     return app_for(environment, settings, token=token, server=name, name=called, dataset=_dataset(dataset, called))
 
@@ -279,8 +279,3 @@ _VERDICT_NAMES = {"reward", "metrics", "reward_components", "reason", "state", "
 def _dataset(configured: Any, environment: str) -> Path:
     path = Path(str(configured)) if configured else Path("data", environment, "example.jsonl")
     return path if path.is_absolute() or path.is_file() else bundled(*path.parts)
-
-
-def _short_name(environment: str) -> str:
-    """`wordle` of `wordle`, `MyWorld` of `my_package.world:MyWorld`."""
-    return environment.rpartition(":")[2].rpartition(".")[2]

@@ -14,8 +14,9 @@ from pydantic import BaseModel
 from rollouts.launcher import Server
 from rollouts.sockets import authority
 from wire import config as configs
-from wire.config import Config
+from wire.config import ENVIRONMENT_KEYS, Config
 from wire.errors import UsageError
+from wire.plugins import short_name
 
 RESOURCES, MODEL, AGENT = "resources_server", "model_interface", "agent_server"
 ROOMS = (RESOURCES, MODEL, AGENT)
@@ -25,7 +26,6 @@ SECTIONS = {
     AGENT: "AgentServerSettings",
     "rollouts": "RolloutsSettings",
 }
-OF_AN_ENVIRONMENT = ("dataset", "repeats", "limit", "share")  # in an entry of `environments`; the rest is its server's
 LARGEST = ("agent_server.max_steps", "agent_server.timeout_s", "rollouts.timeout_s", "rollouts.concurrency")
 """Bounds that each config sets for its own tasks: of several the largest holds."""
 MAY_DIFFER = (
@@ -138,7 +138,7 @@ def _environments(config: Config) -> Iterator[tuple[str, dict[str, Any], Config]
     shared = config.data.get(RESOURCES) or {}
     if not (several := config.data.get("environments")):
         rollouts = config.data.get("rollouts") or {}
-        own = {key: rollouts[key] for key in OF_AN_ENVIRONMENT if rollouts.get(key) is not None}
+        own = {key: rollouts[key] for key in ENVIRONMENT_KEYS if rollouts.get(key) is not None}
         yield short_name(str(shared.get("environment") or Path(config.source).stem)), {**shared, **own}, config
         return
     for name, entry in several.items():
@@ -160,18 +160,13 @@ def _apart(entries: list[tuple[str, dict[str, Any], Config]]) -> list[tuple[str,
 
 
 def _environment(name: str, entry: dict[str, Any], config: Config, *, alone: bool) -> Environment:
-    own = {key: entry[key] for key in OF_AN_ENVIRONMENT if key in entry}
-    settings = _filled({key: value for key, value in entry.items() if key not in OF_AN_ENVIRONMENT}, RESOURCES)
+    own = {key: entry[key] for key in ENVIRONMENT_KEYS if key in entry}
+    settings = _filled({key: value for key, value in entry.items() if key not in ENVIRONMENT_KEYS}, RESOURCES)
     data = {key: value for key, value in config.data.items() if key != "environments"} | {RESOURCES: settings}
     if (config.data.get(MODEL) or {}).get("backend") == "reference":
         settings["solutions"] = True  # the one backend that asks for them, over a control route
     server = RESOURCES if alone else f"{RESOURCES}.{name}"
     return Environment(name, server, settings, Config(config.source, data), **own)
-
-
-def short_name(environment: str) -> str:
-    """`wordle` of `wordle`, `MyWorld` of `my_package.world:MyWorld`."""
-    return environment.rpartition(":")[2].rpartition(".")[2]
 
 
 def _agree(loaded: list[Config]) -> None:

@@ -51,6 +51,11 @@ def names(package: str) -> list[str]:
     )
 
 
+def short_name(name: str) -> str:
+    """`wordle` of `wordle`, `MyWorld` of `my_package.world:MyWorld`."""
+    return name.rpartition(":")[2].rpartition(".")[2]
+
+
 def nearest(name: str, known: list[str]) -> str:
     """` (did you mean 'x'? have: …)`, for the end of a message."""
     close = difflib.get_close_matches(name, known, 1)
