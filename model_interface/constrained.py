@@ -17,6 +17,8 @@ from wire.responses import Item, message_text
 
 _CALL = re.compile(r'\s*\{\s*"tool"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"arguments"\s*:\s*')
 _ENDING = re.compile(r"\s*\}\s*\Z")
+COMPACT = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+"""As models write JSON in one line; for grammars made by llguidance (`x-guidance` of a schema)."""
 DESCRIPTION_CHARACTERS = 160  # of a tool, in the prompt: the first sentence is what a small model reads
 REPLY = (
     'Reply with JSON only. To use a tool: {"tool": "name of the tool", "arguments": {...}}. '

@@ -7,6 +7,8 @@ stand-in conversation with and without the new messages; so a step costs what is
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from model_interface.backend import Request, same_prompt
+from model_interface.tokens import Fidelity, Thread
 from model_interface.translate.history import Message
 from wire import strict_json
 
@@ -29,6 +31,30 @@ class Continuation:
         self._tokenizer = tokenizer
         self._rendered: dict[bytes, list[int]] = {}
         self._shows_ids: bool | None = None  # whether the template renders call ids; None = not seen yet
+
+    async def prompt(
+        self, request: Request, messages: Sequence[Message], *, tools: Any = None
+    ) -> tuple[Thread, list[int], Fidelity]:
+        """The ids so far and those that are new, and whether these go on from those of the step before.
+
+        Args:
+            request: Whose conversation goes on.
+            messages: All of it, rendered anew only where the ids cannot go on.
+            tools: As the template takes them, for a whole rendering.
+        """
+        conversation, thread = request.conversation, request.conversation.thread
+        if thread is not None and not same_prompt(request):
+            conversation.resumed, thread = True, None
+        if thread is not None:
+            more = await self.after(thread.end, new_messages(messages))
+            if more is not None:
+                return thread, more, "exact"
+        whole = await self._tokenizer.tokenize(messages, generation=True, tools=tools)
+        if thread is None:
+            return Thread(), whole, "exact" if conversation.first else "forked"
+        if whole[: thread.length] == thread.ids:
+            return thread, whole[thread.length :], "exact"
+        return Thread(), whole, "retokenized"
 
     async def after(self, last_id: int | None, new: Sequence[Message]) -> list[int] | None:
         """Ids to put behind a generation, so that the model goes on after `new`.

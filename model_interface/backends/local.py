@@ -17,10 +17,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from model_interface import models
-from model_interface.backend import Backend, Request, Response, read_options, same_prompt
+from model_interface.backend import Backend, Request, Response, read_options
 from model_interface.backends._slots import Slot, Slots
-from model_interface.constrained import PlainHistory, answer_schema, offered, read_answer
-from model_interface.continuation import Continuation, new_messages
+from model_interface.constrained import COMPACT, PlainHistory, answer_schema, offered, read_answer
+from model_interface.continuation import Continuation
 from model_interface.settings import ModelInterfaceSettings, normalise_base_url
 from model_interface.tokens import Fidelity, Thread, checked, ids_text
 from model_interface.translate import new_id, request_to_chat
@@ -34,11 +34,6 @@ from wire.metrics import Metrics
 SNAPSHOTS = 16  # common beginnings kept
 SHORTEST_PREFIX = 48  # tokens; below this a copy saves nothing
 FIELDS = ["content", "tokens", "stop_type", "tokens_evaluated", "truncated", "completion_probabilities", "timings"]
-COMPACT = {
-    "whitespace_flexible": False,
-    "item_separator": ", ",
-    "key_separator": ": ",
-}  # as models write JSON in one line
 RENAMED = {"max_tokens": "n_predict"}
 NOT_SAMPLING = (
     "model",
@@ -131,7 +126,7 @@ class Local(Backend):
     async def respond(self, request: Request) -> Response:
         """One answer, computed here. Raises as the contract says."""
         memory = await self._remember(request)
-        thread, new, fidelity = await self._prompt(request, memory)
+        thread, new, fidelity = await self._continuation.prompt(request, memory.history.messages)
         body = {
             **self._sampling(request.params),
             **memory.grammar,
@@ -179,22 +174,6 @@ class Local(Backend):
         if not memory.prefix and beginning:
             memory.prefix = await self._shared_ids(beginning)
         return memory
-
-    async def _prompt(self, request: Request, memory: LocalMemory) -> tuple[Thread, list[int], Fidelity]:
-        """The ids so far and those that are new, and whether these go on from those of the step before."""
-        thread, messages = request.conversation.thread, memory.history.messages
-        if thread is not None and not same_prompt(request):
-            request.conversation.resumed, thread = True, None
-        if thread is not None:
-            more = await self._continuation.after(thread.end, new_messages(messages))
-            if more is not None:
-                return thread, more, "exact"
-        whole = await self.tokenize(messages, generation=True)
-        if thread is None:
-            return Thread(), whole, "exact" if request.conversation.first else "forked"
-        if whole[: thread.length] == thread.ids:
-            return thread, whole[thread.length :], "exact"
-        return Thread(), whole, "retokenized"
 
     def _sampling(self, params: dict[str, Any]) -> dict[str, Any]:
         chat = request_to_chat({**params, "tools": [], "tool_choice": None, "text": None})

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from model_interface.backend import Backend, Request, Response, read_options, same_prompt
-from model_interface.constrained import PlainHistory, answer_schema, offered, read_answer
-from model_interface.continuation import Continuation, new_messages
+from model_interface.backend import Backend, Request, Response, read_options
+from model_interface.constrained import COMPACT, PlainHistory, answer_schema, offered, read_answer
+from model_interface.continuation import Continuation
 from model_interface.faults import ContextOverflow
 from model_interface.hermes import read_calls
 from model_interface.settings import ModelInterfaceSettings
@@ -22,12 +22,6 @@ from model_interface.translate import MessageBuilder, chat_to_response, new_id, 
 from model_interface.translate.history import Message
 from wire.errors import Failed, UsageError
 from wire.metrics import Metrics
-
-COMPACT = {
-    "whitespace_flexible": False,
-    "item_separator": ", ",
-    "key_separator": ": ",
-}  # as models write JSON in a line
 
 
 class Generated(Protocol):
@@ -111,7 +105,9 @@ class Trainer(Backend):
         """One answer of the policy. Raises as the contract says."""
         started = time.monotonic()
         memory = self._remember(request)
-        before, new, fidelity = await self._prompt(request, memory)
+        before, new, fidelity = await self._continuation.prompt(
+            request, memory.builder.take(), tools=self._tools(request)
+        )
         prompt = before.ids + new
         if memory.start is None:
             memory.start = len(prompt)
@@ -134,22 +130,6 @@ class Trainer(Backend):
             memory = conversation.memory = TrainerMemory(params, builder, start)
         memory.builder.append(request.items)
         return memory
-
-    async def _prompt(self, request: Request, memory: TrainerMemory) -> tuple[Thread, list[int], Fidelity]:
-        """The ids so far and those that are new, and whether these go on from those of the step before."""
-        thread, messages = request.conversation.thread, memory.builder.take()
-        if thread is not None and not same_prompt(request):
-            request.conversation.resumed, thread = True, None
-        if thread is not None:
-            more = await self._continuation.after(thread.end, new_messages(messages))
-            if more is not None:
-                return thread, more, "exact"
-        whole = await self.tokenize(messages, generation=True, tools=self._tools(request))
-        if thread is None:
-            return Thread(), whole, "exact" if request.conversation.first else "forked"
-        if whole[: thread.length] == thread.ids:
-            return thread, whole[thread.length :], "exact"
-        return Thread(), whole, "retokenized"
 
     def _tools(self, request: Request) -> Any:
         if self._constrained:
