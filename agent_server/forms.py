@@ -5,7 +5,7 @@ from typing import Any
 
 from wire import strict_json
 from wire.errors import KINDS, Unprocessable
-from wire.rollout import check_row
+from wire.rollout import check_row, flat_row
 
 REASON_CHARACTERS = 2000  # NeMo Gym refuses a longer failure_reason
 INNER = (
@@ -54,19 +54,7 @@ def read(body: bytes) -> Posted:
         raise Unprocessable(f"a row is a JSON object, not a {type(given).__name__}")
     if "episode_id" in given and isinstance(given.get("task"), dict):
         return _typed(given)
-    return Posted(check(flat(given)))
-
-
-def flat(row: dict[str, Any]) -> dict[str, Any]:
-    """A materialised row `{task_id, task_input: {responses_create_params, task_data}}` as a flat one; others as they are."""
-    inner = row.get("task_input")
-    if not isinstance(inner, dict):
-        return row
-    data = inner.get("task_data")
-    rest = {key: value for key, value in row.items() if key != "task_input"}
-    if isinstance(data, dict):
-        return {**rest, **{key: value for key, value in inner.items() if key != "task_data"}, **data}
-    return {**rest, **inner}
+    return Posted(check(flat_row(given)))
 
 
 def check(row: dict[str, Any]) -> dict[str, Any]:
@@ -90,7 +78,7 @@ def _typed(given: dict[str, Any]) -> Posted:
         raise Unprocessable("field 'episode_id' is {rollout_id, attempt}", param="episode_id")
     if not isinstance(task.get("task_id"), dict) or not isinstance(task.get("task_input"), dict):
         raise Unprocessable("field 'task' is {task_id: {taskset, task_id}, task_input: {…}}", param="task")
-    return Posted(check(flat(task)), episode_id, task["task_id"])
+    return Posted(check(flat_row(task)), episode_id, task["task_id"])
 
 
 def _typed_failure(failure: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from wire.app import App, HotReply, HotRequest, no_such_path
 from wire.client import CallError, Client
 from wire.deadline import Deadline
 from wire.errors import Failed, Unprocessable, UsageError
+from wire.rollout import flat_row
 
 SESSION_BYTES = 24  # 192 random bits of a session id made here
 TOOLS_S = 10.0  # for the tools' server to tell what it has
@@ -75,7 +76,7 @@ class AgentServer:
             raise Unprocessable("the body is a JSON object")
         on_items = request.path != "/v1/responses"
         if "responses_create_params" in body or "task_input" in body:
-            row = forms.check(forms.flat(body))
+            row = forms.check(flat_row(body))
             rollout = self._rollout(request, row, on_items=on_items)
             return HotReply.json(await self._admission.do(request, rollout.play))
         if not isinstance(body.get("input"), str | list):

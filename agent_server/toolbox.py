@@ -9,27 +9,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from wire import strict_json
+from wire.rollout import NOT_TOOLS
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # OpenAI's rule for function names
-NEVER_TOOLS = frozenset(
-    {
-        "seed_session",
-        "verify",
-        "close_session",
-        "aggregate_metrics",
-        "solution",
-        "tools",
-        "tasks",
-        "mcp",
-        "health",
-        "livez",
-        "readyz",
-        "healthz",
-        "metrics",
-        "docs",
-    }
-)
-"""Routes of a resources server that are no tools, whatever a row says."""
 LISTED_TOOLS = 40  # names in a sentence about an unknown tool
 QUOTED_NAME = 100  # characters of a mangled name in a sentence; the record keeps all of it
 
@@ -61,9 +43,7 @@ class Toolbox:
         self.definitions: list[Definition] = row if row is not None else declared or []
         offered = _names(self.definitions)
         known = offered if declared is None else set(_names(declared))
-        self.names = [
-            name for name in offered if name in known and name not in NEVER_TOOLS and TOOL_NAME.fullmatch(name)
-        ]
+        self.names = [name for name in offered if name in known and name not in NOT_TOOLS and TOOL_NAME.fullmatch(name)]
         self.parallel = frozenset(parallel)
 
     def check(self, name: Any, arguments: Any) -> bytes:

@@ -17,17 +17,13 @@ from resources_server.docstrings import describe
 from resources_server.mistakes import Mistake, sentences
 from resources_server.schemas import is_strict, without_titles
 from wire import strict_json
+from wire.rollout import NOT_TOOLS
 
 F = TypeVar("F", bound=Callable[..., Any])
 NAME = re.compile(r"^[A-Za-z0-9_-]{1,64}$")  # what OpenAI and vLLM accept as a function's name
 _UNFIT_NUMBER = re.compile(rb"NaN|Infinity|[eE]\+?[0-9]{3}")
-ROUTES = frozenset(
-    {
-        *("seed_session", "verify", "close_session", "tools", "tasks", "aggregate_metrics", "solution", "mcp"),
-        *("reset", "step", "close", "run", "v1"),
-        *("health", "livez", "readyz", "healthz", "metrics", "docs", "redoc", "openapi"),
-    }
-)  # paths of the server itself: no tool may be reached under one of these names
+ROUTES = NOT_TOOLS | {"reset", "step", "close", "run", "v1", "redoc", "openapi"}
+"""Paths of the server itself, ours or one that it may stand behind: no tool may be reached under one of these names."""
 
 
 class ToolError(Exception):

@@ -16,6 +16,7 @@ from rollouts.rows import RowCheck, Rows
 from rollouts.statistics import Statistics, cut_off, duration_s, failure_of
 from wire import plugins, strict_json
 from wire.errors import UsageError
+from wire.rollout import flat_row
 
 _VERSION_DIGITS = 18  # of a policy version; a training step, or a time in nanoseconds
 ENVIRONMENTS = "resources_server.environments"
@@ -131,7 +132,7 @@ def row_check(source: Source) -> RowCheck | None:
 
     def check(row: Mapping[str, Any]) -> str | None:
         try:
-            world.of_row(_flat(row))
+            world.of_row(flat_row(dict(row)))
         except UsageError as error:
             return str(error)
         return None
@@ -143,12 +144,6 @@ def _number(version: Any) -> int | None:
     """A policy version that is a whole number, as a number or in words; None for others."""
     text = str(version)
     return int(text) if text.isdecimal() and len(text) <= _VERSION_DIGITS else None
-
-
-def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row as environments read it: NeMo Gym's materialised form has its fields one or two levels down."""
-    body = row.get("task_input", row)
-    return {**body, **data} if isinstance(data := body.get("task_data"), dict) else dict(body)
 
 
 def _refuse_own_inputs(plan: Plan) -> None:

@@ -42,6 +42,15 @@ RESERVED = frozenset(
 """Names in a rollout line that a row may not use for fields of its own."""
 
 
+NOT_TOOLS = frozenset(
+    {
+        *("seed_session", "verify", "close_session", "aggregate_metrics", "solution", "tools", "tasks", "mcp"),
+        *("health", "livez", "readyz", "healthz", "metrics", "docs"),
+    }
+)
+"""Routes of a resources server that no row and no environment may offer as a tool."""
+
+
 class Failure(BaseModel):
     """Why there is no verdict."""
 
@@ -115,6 +124,18 @@ class Seeded(BaseModel):
     """The world wants `verify` to run when the rollout's time is up (outcome `deadline`)."""
     parallel_tools: list[str] = Field(default_factory=list)
     """Names of tools whose calls in one turn may run together."""
+
+
+def flat_row(row: dict[str, Any]) -> dict[str, Any]:
+    """NeMo Gym's materialised row `{task_id, task_input: {responses_create_params, task_data}}` as a flat one; others as they are."""
+    inner = row.get("task_input")
+    if not isinstance(inner, dict):
+        return row
+    data = inner.get("task_data")
+    rest = {key: value for key, value in row.items() if key != "task_input"}
+    if isinstance(data, dict):
+        return {**rest, **{key: value for key, value in inner.items() if key != "task_data"}, **data}
+    return {**rest, **inner}
 
 
 def check_row(row: dict[str, Any]) -> str | None:
