@@ -84,9 +84,14 @@ class Stack:
         """The servers to start; all of them, or those named.
 
         Raises:
-            UsageError: a name that is none of the stack's.
+            UsageError: a name that is none of the stack's, or a resources server without an environment.
         """
         chosen = _chosen(self.names, wanted)
+        for each in self.environments:
+            if each.server in chosen and not each.settings.get("environment"):
+                raise UsageError(
+                    f"{each.config.source}: resources_server.environment is missing: a bundled one, or my_package.world:MyWorld"
+                )
         found = [_server(each.server, RESOURCES, each.config, each.settings) for each in self.environments]
         found += [_server(room, room, self.config, self.section(room)) for room in (MODEL, AGENT)]
         return [each for each in found if each.name in chosen]

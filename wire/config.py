@@ -32,6 +32,7 @@ ENVIRONMENT_KEYS = (
 )  # of one entry of `environments`, beside a resources server's own
 SECRET_KEY = re.compile(r"(?i)(api_?key|secret|password|authorization|(^|_)token$)")
 URL_PASSWORD = re.compile(r"(://[^/\s:@]+:)[^@\s/]+@")
+URL_USER = re.compile(r"(://)[^/\s@]+@")  # in what is refused even a bare user may be somebody's key
 COMMAND_LINE = "command line"
 MAX_EXTENDS = 8
 UNRESOLVED = object()  # in place of a value that could not be had; its problem has been told
@@ -150,9 +151,23 @@ def _extended(path: Path, content: dict[str, Any]) -> Path | None:
     raise UsageError(f"{path}: extends {name!r}, and there is no such file beside it or among the bundled configs")
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML forbids a key that stands twice in one mapping; its parser lets the last win, and the first is silently not applied."""
+
+    def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
+        node: yaml.MappingNode = super().compose_mapping_node(anchor)  # type: ignore[no-untyped-call]
+        seen = set[str]()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                problem = f"key {key.value!r} stands twice in one mapping"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            seen.add(key.value if isinstance(key, yaml.ScalarNode) else "")
+        return node
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise UsageError(f"{path}{line}: not YAML: {error.problem}") from error
@@ -271,7 +286,8 @@ def _describe(error: ErrorDetails, path: str, model: type[BaseModel]) -> str:
         return f"unknown key {where!r}{_did_you_mean(str(error['loc'][-1]), _fields(model, error['loc'][:-1]))}"
     if error["type"] == "missing":
         return f"{where} is missing"
-    shown = "***" if SECRET_KEY.search(where) else repr(error["input"])[:80]
+    secret = SECRET_KEY.search(where) or "headers" in error["loc"]
+    shown = "***" if secret else URL_USER.sub(r"\1***@", repr(error["input"]))[:80]
     return f"{where} is {shown}: {error['msg'].removeprefix('Value error, ')}"
 
 

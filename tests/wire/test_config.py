@@ -70,6 +70,26 @@ def test_a_yaml_error_names_the_line(tmp_path: Path) -> None:
         config.load(write(tmp_path, "torn.yaml", "a: 1\nb: [1\n"), [], SECTIONS)
 
 
+def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    """The parser would let the second win; the settings of the first would silently not apply."""
+    path = write(tmp_path, "twice.yaml", "agent_server: {max_steps: 3}\nagent_server: {agent: x}\n")
+    with pytest.raises(UsageError, match=r"twice\.yaml:2: .*'agent_server' stands twice"):
+        config.load(path, [], SECTIONS)
+
+
+def test_no_key_is_in_what_is_said_of_a_wrong_value(tmp_path: Path) -> None:
+    """Of a URL that is refused for the key in it, the key is not shown."""
+
+    class Room(BaseModel):
+        url: int = 0
+        headers: dict[str, str] = {}
+
+    for text in ("url: 'http://user:sk-1@h/v1'", "url: 'http://sk-1@h/v1'", "headers: {X: [sk-1]}"):
+        with pytest.raises(UsageError) as refused:
+            config.load(write(tmp_path, "c.yaml", f"room: {{{text}}}\n"), [], {"room": Room})
+        assert "sk-1" not in str(refused.value)
+
+
 def test_files_that_extend_each_other_are_refused(tmp_path: Path) -> None:
     """A circle ends."""
     write(tmp_path, "a.yaml", "extends: b.yaml\n")
