@@ -88,7 +88,7 @@ def _invoke(name: str, arguments: list[str]) -> int:
     # typer carries its own copy of click in newer versions, so the class is taken from typer itself.
     click_error: type[Any] = next(each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException")
     try:
-        result = _command(name)(arguments, prog_name=f"trivium {name}", standalone_mode=False)
+        result = command(name)(arguments, prog_name=f"trivium {name}", standalone_mode=False)
     except UsageError as error:
         return _say(str(error))
     except TriviumError as error:
@@ -103,7 +103,8 @@ def _invoke(name: str, arguments: list[str]) -> int:
     return result if isinstance(result, int) else OK
 
 
-def _command(name: str) -> Any:
+def command(name: str) -> Any:
+    """The click command behind a name."""
     import typer
 
     module, _, attribute = COMMANDS[name].target.partition(":")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rollouts.cli import COMMANDS
+from rollouts.cli import COMMANDS, command
+from rollouts.export.formats import FORMATS
 from tests.stack import ROOT, trivium
 from wire import jsonl
 
@@ -71,6 +72,31 @@ def test_commands_that_are_shown_exist(page: Path) -> None:
     """Every `trivium X` in a block or in backticks."""
     for name in re.findall(r"(?:^|`|/bin/|run --rm )trivium ([a-z]+)", page.read_text(encoding="utf-8"), re.MULTILINE):
         assert name in COMMANDS, name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_options_that_are_shown_exist(page: Path) -> None:
+    """Every `--option` of a `trivium` command line in a block."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    for name, rest in re.findall(r"^(?:\.venv/bin/)?trivium ([a-z]+)\b([^\n#]*)", text, re.MULTILINE):
+        known = {each for param in command(name).params for each in [*param.opts, *param.secondary_opts]}
+        assert set(re.findall(r"(?<= )--[a-z][a-z-]*", rest)) <= known, (name, rest)
+
+
+def test_the_page_on_export_names_every_format() -> None:
+    """In its table, each once; and `parquet`, which is one of them by another name."""
+    page = (ROOT / "docs/how-to/export.md").read_text(encoding="utf-8")
+    table = page.partition("| format |")[2].partition("\n\n")[0]
+    assert sorted(re.findall(r"^\| `([a-z-]+)` ", table, re.MULTILINE)) == sorted(FORMATS)
+    options = {each for param in command("export").params for each in [*param.opts, *param.secondary_opts]}
+    assert set(re.findall(r"`(--[a-z-]+)", page)) <= options
+
+
+def test_the_readme_leads_to_every_page() -> None:
+    """Of how-to and reference; a new page is linked when it is written."""
+    linked = set(re.findall(r"\]\(([^)#\s]+)", README))
+    pages = [*(ROOT / "docs/how-to").glob("*.md"), *(ROOT / "docs/reference").glob("*.md")]
+    assert {str(page.relative_to(ROOT)) for page in pages} - linked == set()
 
 
 def test_the_map_names_what_exists() -> None:
