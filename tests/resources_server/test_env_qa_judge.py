@@ -1,5 +1,6 @@
 """The environment `qa_judge`: three kinds of verdict, and a judge that cannot be had is no zero."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,9 @@ import pytest
 
 from resources_server import Response
 from resources_server.environments.qa_judge import QaJudge
+from rollouts.reverify import reverify
 from tests.stack import run, stack
-from wire import jsonl
+from wire import jsonl, strict_json
 from wire.errors import UsageError
 from wire.testing import free_port, serving
 from wire.testing.upstream import MSG, RESPONSE, Upstream, refused
@@ -114,3 +116,16 @@ def test_only_one_data_set_needs_a_judge() -> None:
     }
     assert kinds.pop("judge") == {"judge"}
     assert all(found == {"exact", "choice"} for found in kinds.values())
+
+
+async def test_what_no_judge_could_judge_is_judged_later(tmp_path: Path) -> None:
+    """E05: the failed line holds all that `trivium reverify` needs."""
+    line = await play(OPEN, f"http://127.0.0.1:{free_port()}")
+    failed = tmp_path / "failures.jsonl"
+    failed.write_bytes(strict_json.dumps({**line, "environment_ref": {"name": "qa_judge", "version": "1"}}) + b"\n")
+    judged: list[dict[str, Any]] = []
+    async with serving(judge=Upstream([opinion("correct")])) as up:
+        options = {"judge": {"url": up["judge"]}}
+        found = await asyncio.to_thread(reverify, [failed], options=options, write=judged.append)
+    assert found["qa_judge"].gained == 1
+    assert (judged[0]["reward"], judged[0]["failure"]) == (1.0, None)
