@@ -28,6 +28,9 @@ class Entry:
 COMMANDS: dict[str, Entry] = {
     "collect": Entry("rollouts.commands.collect:collect", "Play rows, score them, write one JSON line per rollout."),
     "serve": Entry("rollouts.commands.serve:serve", "Run the servers until stopped."),
+    "stream": Entry(
+        "rollouts.commands.stream:stream", "Hand out complete groups over HTTP while a trainer changes weights."
+    ),
     "export": Entry(
         "rollouts.commands.export:export_command", "Write samples for a trainer: TRL, Unsloth, NeMo RL, veRL, …"
     ),

@@ -12,22 +12,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import uvicorn
-
-from rollouts import fingerprint, lines, sockets
+from rollouts import fingerprint, lines
 from rollouts import token as tokens
 from rollouts.attempt import Player, Timing
 from rollouts.gate import Gate
 from rollouts.journal import Journal
 from rollouts.launcher import Running, launched
 from rollouts.lines import Identity, Line
+from rollouts.served import served
 from rollouts.settings import RolloutsSettings
 from rollouts.sources import fingerprint as facts
 from rollouts.stack import MODEL, Stack
 from rollouts.trainers.tasks import Tasks
 from wire.app import App
 from wire.client import Client
-from wire.errors import TriviumError
 
 CONNECTIONS = 1024  # rollouts of one batch at once, about
 
@@ -127,7 +125,7 @@ async def staged(stack: Stack, policy: Any | None, output: Path) -> AsyncIterato
         journal.begin(fresh=False)
         elsewhere = stack.elsewhere(servers) if policy is None else {}
         if policy is not None:
-            elsewhere = {MODEL: await held.enter_async_context(_served(_model_interface(stack, policy, token)))}
+            elsewhere = {MODEL: await held.enter_async_context(served(MODEL, _model_interface(stack, policy, token)))}
         running = await held.enter_async_context(launched(servers, token=token, elsewhere=elsewhere))
         client = await held.enter_async_context(Client(running.urls, token=token, connections=CONNECTIONS))
         yield Stage(stack, client, journal, running)
@@ -141,26 +139,6 @@ def _model_interface(stack: Stack, policy: Any, token: str | None) -> App:
     own = {"backend": "trainer", "options": {"policy": policy}, "model": policy.name, "token_ids": "required"}
     app: App = room.model_interface(section.model_copy(update=own), token=token)
     return app
-
-
-@asynccontextmanager
-async def _served(app: App) -> AsyncIterator[str]:
-    """A server in this loop, on loopback; yields its URL."""
-    bound = sockets.listen(MODEL, "127.0.0.1", 0)
-    options: dict[str, Any] = {"log_config": None, "access_log": False, "http": "httptools", "ws": "none"}
-    server = uvicorn.Server(uvicorn.Config(app, lifespan="on", timeout_graceful_shutdown=1, **options))
-    serving = asyncio.create_task(server._serve([bound]))  # not `serve`: that one takes over signal handlers
-    try:
-        while not server.started:
-            if serving.done():
-                serving.result()
-                raise TriviumError("the model interface stopped while it started")
-            await asyncio.sleep(0.01)
-        yield sockets.address(bound)
-    finally:
-        server.should_exit = True
-        await serving
-        bound.close()
 
 
 def with_output(stack: Stack, output: Path | None) -> Path:

@@ -1,6 +1,12 @@
 """Groups as they end: with real servers and a scripted model."""
 
 import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
 from pathlib import Path
 
 import aiohttp
@@ -8,6 +14,7 @@ import pytest
 
 from rollouts.trainers.endpoint import Endpoint
 from rollouts.trainers.stream import HOPELESS, streaming
+from tests.stack import ROOT
 from wire import jsonl
 from wire.errors import TriviumError
 from wire.testing import one_server
@@ -103,3 +110,27 @@ async def test_a_trainer_elsewhere_takes_groups_over_http(tmp_path: Path) -> Non
             assert refused.status == 400
             async with stranger.get("/group") as closed:
                 assert closed.status == 401
+
+
+def test_the_command_hands_out_groups(tmp_path: Path) -> None:
+    """Until it is told to stop; the exit status is the signal's."""
+    command = [
+        sys.executable,
+        "-m",
+        "rollouts.cli",
+        "stream",
+        *GROUPS,
+        "--port",
+        "0",
+        "--output",
+        str(tmp_path / "l.jsonl"),
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TRIVIUM_TOKEN": "t" * 20}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=tmp_path) as running:
+        assert running.stdout is not None
+        url = running.stdout.readline().split()[1]
+        asked = urllib.request.Request(f"{url}/group?wait_s=60", headers={"Authorization": f"Bearer {'t' * 20}"})
+        with urllib.request.urlopen(asked, timeout=90) as answer:
+            assert len(json.load(answer)["lines"]) == 3
+        running.send_signal(signal.SIGINT)
+        assert running.wait(30) == 130

@@ -18,7 +18,6 @@ from wire import jsonl
 pytestmark = [pytest.mark.train, pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(600)]
 CALL = '<tool_call>\n{"name": "increment_counter", "arguments": {"count": 2}}\n</tool_call><|im_end|>'
 CONSTRAINED = ("counter", "model_interface.tool_calls=constrained", "agent_server.max_steps=2")
-NEW_IN_TABLES = {"fidelity", "sampling"}
 
 
 @pytest.fixture(autouse=True)
@@ -76,7 +75,10 @@ def test_grpo_trains_on_constrained_tool_episodes(tmp_path: Path) -> None:
     assert len(lines) == 8
     assert {each["provenance"]["policy_version"] for each in lines} == {"0", "1"}
     assert any(each["steps"][0]["calls"] for each in lines)
-    assert all(step["tokens"]["fidelity"] == "exact" for each in lines for step in each["steps"])
+    told = [
+        step["tokens"] for each in lines for step in each["steps"] if step["tokens"]
+    ]  # none where nothing fitted any more
+    assert {each["fidelity"] for each in told} == {"exact"}
     assert not before.equal(model.lm_head.weight)
 
 
@@ -141,7 +143,8 @@ def test_failed_rollouts_do_not_move_their_group(tmp_path: Path) -> None:
         rollout_func=play,
     )
     trainer.model.train()
-    made = trainer._generate_and_score_completions([ours.dataset("counter")[0]] * 4)
+    rows = ours.dataset("counter")
+    made = trainer._generate_and_score_completions([dict(rows[0]) for _ in range(4)])
     third = 1 / 3
     assert torch.allclose(made["advantages"], torch.tensor([1 - third, -third, 0.0, -third]), atol=1e-5)
 
@@ -231,7 +234,7 @@ def _rounded(value: Any) -> Any:
         return {key: _rounded(each) for key, each in value.items()}
     if isinstance(value, list):
         return [_rounded(each) for each in value]
-    return round(value, 12) if isinstance(value, float) else value
+    return round(value, 6) if isinstance(value, float) else value
 
 
 @pytest.mark.parametrize("kind", ["sft", "dpo", "kto"])
@@ -261,5 +264,6 @@ def test_trls_trainers_take_our_files(tmp_path: Path, kind: str) -> None:
         report_to=[],
         disable_tqdm=True,
     )
-    trainer = trainer_class(tiny.model(words), args=args, train_dataset=loaded, processing_class=words)
+    tiny.model(words).save_pretrained(tmp_path / "model")  # DPO and KTO load it again for their reference
+    trainer = trainer_class(str(tmp_path / "model"), args=args, train_dataset=loaded, processing_class=words)
     assert math.isfinite(trainer.train().training_loss)
