@@ -273,7 +273,7 @@ def _with_members(text: bytes, body: dict[str, Any], members: bytes) -> bytes:
     return head + (b"" if head.endswith(b"{") else b",") + members + b"}"
 
 
-_VERDICT_NAMES = {"reward", "metrics", "reward_components", "reason", "state", "accepted_calls"}
+_VERDICT_NAMES = {"reward", "metrics", "reward_components", "reason", "state", "accepted_calls", "augmentation"}
 
 
 def _dataset(configured: Any, environment: str) -> Path:

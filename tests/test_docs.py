@@ -10,7 +10,8 @@ import pytest
 from rollouts.cli import COMMANDS, command
 from rollouts.export.formats import FORMATS
 from tests.stack import ROOT, trivium
-from wire import jsonl
+from wire import jsonl, plugins
+from wire.rollout import RESERVED
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
@@ -90,6 +91,22 @@ def test_the_page_on_export_names_every_format() -> None:
     assert sorted(re.findall(r"^\| `([a-z-]+)` ", table, re.MULTILINE)) == sorted(FORMATS)
     options = {each for param in command("export").params for each in [*param.opts, *param.secondary_opts]}
     assert set(re.findall(r"`(--[a-z-]+)", page)) <= options
+
+
+def test_the_page_on_rows_names_every_reserved_field() -> None:
+    """A row with one of them is refused, so its maker must be able to read which they are."""
+    page = (ROOT / "docs/reference/rows.md").read_text(encoding="utf-8")
+    told = page.partition("cannot be a row's own:")[2].partition("\n\n")[0]
+    assert set(re.findall(r"`(\w+)`", told)) == RESERVED
+
+
+@pytest.mark.parametrize(
+    ("page", "package"), [("agents", "agent_server.agents"), ("backends", "model_interface.backends")]
+)
+def test_the_page_on_plug_ins_names_each(page: str, package: str) -> None:
+    """In its table, or in the text."""
+    text = (ROOT / f"docs/how-to/{page}.md").read_text(encoding="utf-8")
+    assert [name for name in plugins.names(package) if f"`{name}`" not in text] == []
 
 
 def test_the_readme_leads_to_every_page() -> None:

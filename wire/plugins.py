@@ -75,7 +75,7 @@ def _import(module_name: str, name: str, package: str) -> ModuleType:
         raise UsageError(
             f"{_noun(package)} {name!r} needs the package {error.name!r}, which is not installed (pip install it)"
         ) from error
-    except (Exception, SystemExit) as error:  # noqa: BLE001  a module of the author's may raise anything, or try to leave
+    except (Exception, SystemExit) as error:  # a module of the author's may raise anything, or try to leave
         where = traceback.extract_tb(error.__traceback__)[-1]
         raise UsageError(
             f"{_noun(package)} {name!r} cannot be imported: {type(error).__name__}: {error} ({where.filename}:{where.lineno})"

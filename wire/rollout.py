@@ -28,6 +28,7 @@ RESERVED = frozenset(
         "reason",
         "state",
         "accepted_calls",
+        "augmentation",
         "tools_sha256",
         "outcome",
         "failure",

@@ -8,6 +8,7 @@ from rollouts.export.reading import Episode, Line, NotExported, Selection
 from rollouts.export.samples import samples_of
 from rollouts.export.tokens import turns_of
 from wire.responses import TOKEN_FIELDS
+from wire.rollout import RESERVED
 
 Record = dict[str, Any]
 
@@ -78,27 +79,4 @@ def verl(episode: Episode, selection: Selection) -> Iterator[Record]:
     }
 
 
-_OURS = frozenset(
-    {
-        "response",
-        "reward",
-        "metrics",
-        "reward_components",
-        "reason",
-        "state",
-        "accepted_calls",
-        "outcome",
-        "failure",
-        "mask_sample",
-        "steps",
-        "provenance",
-        "environment_ref",
-        "environment",
-        "agent_ref",
-        "task_index",
-        "rollout_index",
-        "attempt",
-        "group_size",
-        "tools_sha256",
-    }
-)
+_OURS = RESERVED | {"environment", "agent_ref", "task_index", "rollout_index", "attempt", "group_size"}
