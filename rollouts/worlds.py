@@ -23,8 +23,13 @@ def environment(name: str, options: Mapping[str, Any] | None = None) -> Any:
     return found.bound(options)
 
 
-def judge(world_class: Any, line: Mapping[str, Any]) -> Verdict:
+def judge(world_class: Any, line: Mapping[str, Any], times: int = 1) -> Verdict:
     """The verdict of a class on a stored line: row, state, accepted calls and response; no server and no model.
+
+    Args:
+        world_class: The environment.
+        line: Of a rollouts file, or what `/verify` answered.
+        times: Ask the same world so often; the last answer counts.
 
     Raises:
         UsageError: the line does not fit the class.
@@ -34,9 +39,10 @@ def judge(world_class: Any, line: Mapping[str, Any]) -> Verdict:
     world = world_class.restored(line, line.get("state") or {}, line.get("accepted_calls") or ())
     response = Response.model_validate(line.get("response") or {})
     try:
-        found = world.verify(response)
-        if inspect.isawaitable(found):
-            found = asyncio.run(_awaited(found))
+        for _ in range(times):
+            found = world.verify(response)
+            if inspect.isawaitable(found):
+                found = asyncio.run(_awaited(found))
     except Failed:
         raise
     except Exception as error:

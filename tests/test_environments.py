@@ -134,6 +134,7 @@ async def test_a_stored_state_gives_the_same_verdict(name: str) -> None:
         assert await settled(world.verify(response)) == await settled(world.verify(response))
 
 
+@pytest.mark.timeout(400)  # programs run in sandboxes, hundreds of them
 @pytest.mark.parametrize("name", bundled())
 async def test_it_is_fit_to_train_on(name: str) -> None:
     """`trivium check NAME` finds no fault: the card of each, on two rows; more are tried by the command."""

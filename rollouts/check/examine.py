@@ -11,6 +11,7 @@ from rollouts.check.case import Case, opened
 from rollouts.check.world import NotHereError, World
 
 AT_ONCE = 4  # rows
+NOT_HERE = "not tried here"  # begins the note on a row that needs what the machine has not
 CHANCE = 0.34  # of the full reward, on average over rows, that answers without merit may get: partial credit, and luck with options
 
 Try = Callable[[Case], AsyncIterator[Trial]]
@@ -64,10 +65,12 @@ async def examine(world: World, rows: Sequence[Mapping[str, Any]], *, only: Sequ
         only: Probes to make; all by default.
     """
     gate = asyncio.Semaphore(AT_ONCE)
-    found = await asyncio.gather(*(_row(world, rows, index, gate, only) for index in range(len(rows))))
+    # One after the other: where sessions touch, the first row at least is measured alone.
+    cases = [await _opened(world, rows, index) for index in range(len(rows))]
+    found = await asyncio.gather(*(_row(case, gate, only) for case in cases))
     notes = sorted({each for each in found if isinstance(each, str)})
     tried = [each for each in found if isinstance(each, dict)]
-    unsolved = [Trial("no solution", 1, each) for each in notes if not each.startswith("not tried here")]
+    unsolved = [Trial("no solution", 1, each) for each in notes if not each.startswith(NOT_HERE)]
     waivers = dict(getattr(world.environment, "waived", {}))
     lines: list[Line] = []
     for probe in PROBES:
@@ -75,23 +78,29 @@ async def examine(world: World, rows: Sequence[Mapping[str, Any]], *, only: Sequ
         trials += unsolved if probe.name == "solution" else []
         lines.append(judged(probe.name, probe.explains, probe.tolerated, trials, waivers))
     name = world.environment.__name__
-    kept = [each for each in notes if each.startswith("not tried here")]
+    kept = [each for each in notes if each.startswith(NOT_HERE)]
     return Card(name, world.environment.version, len(tried), lines, kept, world.augmented)
 
 
-async def _row(
-    world: World, rows: Sequence[Mapping[str, Any]], index: int, gate: asyncio.Semaphore, only: Sequence[str]
-) -> dict[str, list[Trial]] | str:
-    """The trials of one row by probe, or why there are none."""
+async def _opened(world: World, rows: Sequence[Mapping[str, Any]], index: int) -> Case | str:
+    """The row's case, or why there is none."""
     row = dict(rows[index])
     place = str(row.get("task_id") or f"row {index + 1}")
-    others = [*rows[index + 1 :], *rows[:index]]
+    try:
+        return await opened(world, row, place, [*rows[index + 1 :], *rows[:index]])
+    except NotHereError as error:
+        return f"{NOT_HERE}: {place}: {error}"
+
+
+async def _row(case: Case | str, gate: asyncio.Semaphore, only: Sequence[str]) -> dict[str, list[Trial]] | str:
+    """The trials of one row by probe, or why there are none."""
+    if isinstance(case, str):
+        return case
     async with gate:
         try:
-            case = await opened(world, row, place, others)
-            return case if isinstance(case, str) else await _tried(case, only)
+            return await _tried(case, only)
         except NotHereError as error:
-            return f"not tried here: {place}: {error}"
+            return f"{NOT_HERE}: {case.place}: {error}"
 
 
 async def _tried(case: Case, only: Sequence[str]) -> dict[str, list[Trial]]:

@@ -1,7 +1,8 @@
 """Arguments that a JSON schema allows, and some that it does not, drawn from dice."""
 
+import itertools
 import string
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -41,20 +42,38 @@ def moves(tools: Mapping[str, Mapping[str, Any]], dice: Random, count: int) -> t
     return tuple(Move(name, value(tools[name], dice)) for name in dice.choices(names, k=count))
 
 
-def explorer(tools: Mapping[str, Mapping[str, Any]], dice: Random, each: int = 2) -> list[Move]:
-    """Calls that show what there is to see: every tool with few arguments, with random ones, and with wrong ones."""
-    found: list[Move] = []
-    for name, schema in tools.items():
-        required = {key: schema["properties"][key] for key in schema.get("required") or ()}
-        found.append(Move(name, value({**schema, "properties": required}, dice)))
-        found += [Move(name, value(schema, dice)) for _ in range(each)]
-        if name != ACT:
-            found += [
-                Move(name, {"no_such_argument": 1}),
-                Move(name, None, b"{"),
-                Move(name, {key: {} for key in required}),
-            ]
+def explorer(
+    tools: Mapping[str, Mapping[str, Any]], dice: Random, known: Sequence[Any] = (), each: int = 2
+) -> list[Move]:
+    """Calls that show what there is to see: every tool with few arguments, with random ones, with known ones, and with wrong ones.
+
+    Args:
+        tools: Name -> argument schema.
+        dice: For the random ones.
+        known: Texts and numbers that name things in the world; an argument of their type takes one of them.
+        each: Random calls of each tool.
+    """
+    by_tool = [_exploring(name, schema, dice, known, each) for name, schema in tools.items()]
+    return [move for together in itertools.zip_longest(*by_tool) for move in together if move is not None]
+
+
+def _exploring(name: str, schema: Mapping[str, Any], dice: Random, known: Sequence[Any], each: int) -> list[Move]:
+    """The calls of one tool, no two alike."""
+    required = {key: schema["properties"][key] for key in schema.get("required") or ()}
+    found = [Move(name, value({**schema, "properties": required}, dice)), Move(name, value(schema, dice))]
+    if name != ACT:
+        found += [Move(name, {"no_such_argument": 1}), Move(name, None, b"{")]
+        found.append(Move(name, {key: {} for key in required}))
+    found += [Move(name, _naming(value(schema, dice), thing)) for thing in known]
+    found += [Move(name, value(schema, dice)) for _ in range(each - 1)]
     return [move for index, move in enumerate(found) if move not in found[:index]]
+
+
+def _naming(arguments: Any, thing: Any) -> Any:
+    """The arguments with the thing in place of each of its type."""
+    if not isinstance(arguments, dict):
+        return arguments
+    return {key: thing if type(each) is type(thing) else each for key, each in arguments.items()}
 
 
 def _of_kind(kind: str, schema: Mapping[str, Any], dice: Random, root: Mapping[str, Any], depth: int) -> Any:

@@ -5,10 +5,12 @@ shown holds its value, and holds another value when the row has another: what me
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from wire import strict_json
+
+RARE = 5  # characters of a text from which it stands for itself
 
 
 def holds(text: str, value: Any) -> bool:
@@ -35,14 +37,41 @@ def values(field: Any) -> list[Any]:
     return [field]
 
 
+def names(row: Mapping[str, Any], most: int) -> list[Any]:
+    """Short texts and numbers in a row's own fields, by which its world may know things: arguments for a curious caller."""
+    fields = {key: value for key, value in row.items() if key not in ("responses_create_params", "task_id")}
+    found = [each for each in _leaves(fields) if not isinstance(each, bool) and len(str(each)) <= 60]
+    return list(dict.fromkeys(found))[:most]
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            yield key
+            yield from _leaves(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _leaves(each)
+    elif isinstance(value, str | int):
+        yield value
+
+
 def leaked(before: Sequence[str], after: Sequence[str], one: Any, other: Any) -> int | None:
-    """The first place in which a text shows `one`, and `other` in its stead when the row's field is `other`; None where none does."""
-    for place, (first, second) in enumerate(zip(before, after, strict=False)):
-        if first == second or not (holds(first, one) and holds(second, other)):
-            continue
-        if not holds(first, other) or not holds(second, one):
-            return place
-    return None
+    """The first place in which a text shows `one`, and `other` in its stead when the row's field is `other`; None where none does.
+
+    A value that cannot be met by chance may be shown in another place then: who asks for the wrong thing is shown nothing.
+    """
+    pairs = list(zip(before, after, strict=False))
+    gone = [place for place, (first, second) in enumerate(pairs) if holds(first, one) and not holds(second, one)]
+    come = [place for place, (first, second) in enumerate(pairs) if holds(second, other) and not holds(first, other)]
+    if _rare(one) and _rare(other):
+        return gone[0] if gone and come else None
+    return next((place for place in gone if place in come), None)
+
+
+def _rare(value: Any) -> bool:
+    """Whether nothing else is likely to look like it."""
+    return isinstance(value, Mapping | list) or (isinstance(value, str) and len(value) >= RARE)
 
 
 def another(value: Any, others: Sequence[Any]) -> Any:

@@ -1,15 +1,18 @@
 """Probes of what must be the same: the world of a row, the verdict, sessions beside each other, and an answer in other words."""
 
+import asyncio
 import itertools
 import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+from rollouts import worlds
 from rollouts.check import forms
 from rollouts.check.card import Trial
 from rollouts.check.case import SAME, Case
 from rollouts.check.world import ACT, Attempt, Move, Played, Session, Shown
 from wire import strict_json
+from wire.errors import Failed, UsageError
 
 REPEATS = 10  # of one episode, for luck to show
 
@@ -50,6 +53,20 @@ async def luck(case: Case) -> AsyncIterator[Trial]:
         yield Trial("repeats", float(len(set(rewards)) > 1), detail)
         again = all(each.verdict_again for each in played)
         yield Trial("asked again", float(not again), f"{case.place}: a verdict asked for again is another")
+    for kind, times in (("stored line", 1), ("asked again", 2)):
+        verdict = await _judged_offline(case, times)
+        differs = not isinstance(verdict, float) or abs(verdict - case.full) > SAME
+        detail = f"{case.place}: judged {times} times on its stored state the solution is worth {verdict}, live {case.full:g}"
+        yield Trial(kind, float(differs), detail)
+
+
+async def _judged_offline(case: Case, times: int) -> float | str:
+    """The reward of the solved episode as its line keeps it, or why there is none; state outside the fields is lost on the way."""
+    try:
+        verdict = await asyncio.to_thread(worlds.judge, case.world.environment, case.gold_played.line, times)
+    except (Failed, UsageError) as error:
+        return str(error)
+    return verdict.reward
 
 
 async def isolation(case: Case) -> AsyncIterator[Trial]:
@@ -89,9 +106,8 @@ async def _order(case: Case) -> AsyncIterator[Trial]:
         swapped = (*moves[:index], moves[index + 1], moves[index], *moves[index + 2 :])
         played = await case.play(Attempt(swapped, case.gold.text), "the solution (other order)")
         back = [*range(index), index + 1, index, *range(index + 2, len(moves))]
-        if _independent(
-            case.gold_played.outputs, [played.outputs[place] for place in back if place < len(played.outputs)]
-        ):
+        outputs = [played.outputs[place] for place in back if place < len(played.outputs)]
+        if _independent(case.gold_played.outputs, outputs) or _alike(case.gold_played, played):
             names = f"{moves[index].name} and {moves[index + 1].name}"
             yield _kept(case, "order", case.gold, played, f"{names} the other way round")
 
@@ -100,6 +116,19 @@ def _independent(one: Sequence[Shown], other: Sequence[Shown]) -> bool:
     """Whether each call was answered alike in both orders; numbers that are given out in order may differ."""
     alike = ((a.status, _masked(a.text)) == (b.status, _masked(b.text)) for a, b in zip(one, other, strict=False))
     return len(one) == len(other) and all(each.status < 400 for each in one) and all(alike)
+
+
+def _alike(one: Played, other: Played) -> bool:
+    """Whether two episodes, with no call refused, left the same behind but for the order in which it lies there."""
+    accepted = all(shown.status < 400 for each in (one, other) for shown in each.outputs)
+    first, second = one.line.get("state"), other.line.get("state")
+    return accepted and bool(first) and first != second and _unordered(first) == _unordered(second)
+
+
+def _unordered(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _unordered(each) for key, each in value.items()}
+    return sorted((_unordered(each) for each in value), key=repr) if isinstance(value, list) else value
 
 
 def _masked(text: str) -> str:

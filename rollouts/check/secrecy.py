@@ -11,10 +11,14 @@ from rollouts.check.case import SAME, Case
 from rollouts.check.world import Move, Session, Shown
 from wire.errors import Failed, UsageError
 
+KNOWN = 6  # names out of the row, and out of another, that tools are asked for
+CALLS = 250  # at most, each in a session of its own
+
 
 async def leak(case: Case) -> AsyncIterator[Trial]:
     """Schemas, observations, outputs and error texts are searched for the fields that the verdict goes by."""
-    calls = fuzz.explorer(case.tools, case.dice("leak"))
+    known = [name for row in (case.row, *case.others[:1]) for name in leaks.names(row, KNOWN)]
+    calls = fuzz.explorer(case.tools, case.dice("leak"), known)[:CALLS]
     seen = await _explored(case, case.row, calls)
     if seen is None:
         return

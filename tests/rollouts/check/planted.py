@@ -74,6 +74,83 @@ class OrderSensitive(Shop):
         return float([tuple(each) for each in self.basket] == list(self.task.order.items()))
 
 
+class OrderInOutputs(OrderSensitive):
+    """The same, and a call shows what came before it."""
+
+    @tool
+    def put(self, product: str, units: int) -> str:
+        """Put into the basket.
+
+        Args:
+            product: What.
+            units: How many.
+        """
+        self.basket.append((product, units))
+        return str(self.basket)
+
+
+class LeakyByName(Shop):
+    """A tool shows the truth to who asks for the right thing."""
+
+    @tool(read_only=True)
+    def look_up(self, product: str) -> str:
+        """Look a product up.
+
+        Args:
+            product: What.
+        """
+        if product not in self.task.order:
+            raise ToolError("no such product")
+        return f"The order is {self.task.order}"
+
+
+class Tally(Shop):
+    """A verdict that counts in the module."""
+
+    @tool
+    def put(self, product: str, units: int) -> str:
+        """Put into the basket.
+
+        Args:
+            product: What.
+            units: How many.
+        """
+        SEEN.append(product)
+        return "done"
+
+    def verify(self, response: Response) -> float:
+        return float(sorted(SEEN) == sorted(self.task.order))
+
+
+class Forgetful(Shop):
+    """The verdict changes what it looks at."""
+
+    def verify(self, response: Response) -> float:
+        found = super().verify(response)
+        self.basket = []
+        return found
+
+
+class Outside(Shop):
+    """The verdict needs what is no field."""
+
+    _paid: bool = False
+
+    @tool
+    def put(self, product: str, units: int) -> str:
+        """Put into the basket.
+
+        Args:
+            product: What.
+            units: How many.
+        """
+        self._paid = True
+        return Shop.put(self, product, units)
+
+    def verify(self, response: Response) -> float:
+        return super().verify(response) * self._paid
+
+
 class Stateful(Shop):
     """Sessions share a module's list."""
 
@@ -188,6 +265,16 @@ class Silent(Environment[QuestionTask]):
 
     def verify(self, response: Response) -> float:
         return 0.0
+
+
+class Anything(Environment[QuestionTask]):
+    """Any text will do."""
+
+    def verify(self, response: Response) -> float:
+        return float(bool(response.text.strip()))
+
+    def solution(self) -> str:
+        return self.task.answer
 
 
 def order_rows() -> list[dict[str, object]]:

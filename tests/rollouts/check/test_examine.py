@@ -16,6 +16,7 @@ from wire.testing import one_server
 
 async def card_of(cls: type[Environment[Any]]) -> Card:
     rows = planted.order_rows() if issubclass(cls, planted.Shop) else planted.question_rows()
+    planted.SEEN.clear()
     app = app_for(cls, ResourcesServerSettings(environment="planted", solutions=True), token="t")
     async with one_server(app) as url, World(url, "t", cls.bound()) as world:
         return await examine(world, rows)
@@ -42,6 +43,12 @@ async def test_a_sound_environment_passes(cls: type[Environment[Any]]) -> None:
         (planted.Sprayable, "spray", "among wrong answers"),
         (planted.AnyOfThem, "spray", "wrong calls around the right ones"),
         (planted.OrderSensitive, "form", "put and put the other way round is worth 0"),
+        (planted.OrderInOutputs, "form", "put and put the other way round is worth 0"),
+        (planted.LeakyByName, "leak", "tool look_up shows the field 'order'"),
+        (planted.Forgetful, "luck", "judged"),
+        (planted.Outside, "luck", "stored line"),
+        (planted.Tally, "isolation", "alone 1"),
+        (planted.Anything, "noise", "random text"),
         (planted.Flaky, "luck", "10 times, is worth 0, 1"),
         (planted.Stateful, "isolation", "beside another session"),
         (planted.Contagious, "isolation", "is worth 1, alone 0"),
