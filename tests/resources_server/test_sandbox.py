@@ -245,14 +245,18 @@ def test_it_runs_on_uvloop_too() -> None:
         assert runner.run(once()) == b"1\n"
 
 
-async def test_a_start_takes_less_than_100_ms(sandbox: Sandbox) -> None:
-    """Walls, a Python and its end; the best of several, since the machine is shared."""
-    times = []
+async def test_a_start_costs_little_more_than_a_python(sandbox: Sandbox) -> None:
+    """Under 100 ms, or four times a bare Python where the machine is busy; the best of several of each."""
+    walled, bare = [], []
     for _ in range(5):
         start = time.monotonic()
         await sandbox.run("pass")
-        times.append(time.monotonic() - start)
-    assert min(times) < 0.1
+        walled.append(time.monotonic() - start)
+        start = time.monotonic()
+        process = await asyncio.create_subprocess_exec(sys.executable, "-S", "-c", "pass")
+        await process.wait()
+        bare.append(time.monotonic() - start)
+    assert min(walled) < max(0.1, 4 * min(bare))
 
 
 async def test_a_deferred_sandbox_opens_when_it_is_used(sandbox: Sandbox) -> None:
