@@ -36,6 +36,7 @@ def from_reply(reply: Reply, row: bytes) -> Line:
     """The line in an answer to `/run`, with a verdict or a failure in it; the row's fields when the agent leaves them out."""
     try:
         line = _object(reply)
+        _check_shape(line)
     except Failed as error:
         return without_verdict(strict_json.loads(row), error)
     if "responses_create_params" not in line and "task_input" not in line:
@@ -116,6 +117,31 @@ def _object(reply: Reply) -> Line:
     if not isinstance(line, dict):
         raise Failed("agent_error", f"{reply.server} answered /run with a {type(line).__name__}, not an object")
     return line
+
+
+def _check_shape(line: Line) -> None:
+    """A line of another maker's agent in which a part has another shape than readers rely on is that rollout's failure, not the run's."""
+    response = line.get("response")
+    parts: list[tuple[str, Any]] = [(name, line.get(name)) for name in ("response", "metrics", "reward_components")]
+    if isinstance(response, dict):
+        parts.append(("response.usage", response.get("usage")))
+        parts += [(f"response.output[{at}]", each) for at, each in _listed("response.output", response.get("output"))]
+    for at, step in _listed("steps", line.get("steps")):
+        parts += [(f"steps[{at}]", step)]
+        if isinstance(step, dict):
+            parts.append((f"steps[{at}].usage", step.get("usage")))
+            parts += [(f"steps[{at}].calls[{n}]", each) for n, each in _listed("steps.calls", step.get("calls"))]
+    for name, value in parts:
+        if value is not None and not isinstance(value, dict):
+            raise Failed(
+                "agent_error", f"the agent server's line has {name} as a {type(value).__name__}, not an object"
+            )
+
+
+def _listed(name: str, value: Any) -> enumerate[Any]:
+    if value is not None and not isinstance(value, list):
+        raise Failed("agent_error", f"the agent server's line has {name} as a {type(value).__name__}, not a list")
+    return enumerate(value or [])
 
 
 def _with_failure(line: Line) -> Line:

@@ -154,8 +154,9 @@ def _extended(path: Path, content: dict[str, Any]) -> Path | None:
 class _Loader(yaml.SafeLoader):
     """YAML forbids a key that stands twice in one mapping; its parser lets the last win, and the first is silently not applied."""
 
-    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        node: yaml.MappingNode = super().compose_mapping_node(anchor)
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        """As the parser's own, once no key is there twice."""
+        node = super().compose_mapping_node(anchor)
         seen = set[str]()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.value in seen:
