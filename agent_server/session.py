@@ -16,6 +16,7 @@ from wire.client import CallError, Client, Reply, Retry
 from wire.deadline import Deadline
 from wire.errors import Failed, PreviousResponseNotFound
 from wire.responses import Item
+from wire.session import rollout_key
 
 MODEL = "model_interface"
 MAX_TOOL_OUTPUT_BYTES = 4 << 20  # of one call; our own resources server cuts far earlier, a stranger's may not
@@ -117,6 +118,11 @@ class Session:
     def model_url(self) -> str:
         """Where the model interface is, for a program that asks for itself."""
         return self._client.addresses[MODEL].rstrip("/")
+
+    @property
+    def model_key(self) -> str:
+        """Opens this rollout's address there, for such a program; never the stack's token."""
+        return rollout_key(self._client.token, self.id) if self._client.token else self.id
 
     @property
     def world_url(self) -> str | None:

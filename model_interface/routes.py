@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import hmac
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -14,6 +15,7 @@ from wire import strict_json
 from wire.app import App, HotReply, HotRequest, StreamReply, no_such_path
 from wire.errors import Overloaded, TriviumError, Unauthorized
 from wire.responses import TOKEN_FIELDS, user_items
+from wire.session import rollout_key
 
 JSON = dict[str, Any]
 ROLLOUTS, NEMO_GYM = "/rollouts/", "/ng-rollout/"
@@ -198,12 +200,12 @@ class Routes:
         task.add_done_callback(self._running.discard)
 
     def _authorise(self, request: HotRequest, rollout_id: str) -> None:
-        """The rollout's own id is a key for what lies below it, so that a program never needs the stack's token."""
+        """What lies below a rollout has a key of its own, so that a program never needs the stack's token."""
         try:
             self._app.authorise(request)
         except Unauthorized:
             key = request.header(b"x-api-key") or (request.header(b"authorization") or "").removeprefix("Bearer ")
-            if key != rollout_id:
+            if not hmac.compare_digest(key.encode(), rollout_key(self._app.token or "", rollout_id).encode()):
                 raise
 
 

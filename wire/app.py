@@ -127,6 +127,7 @@ class App(FastAPI):
         self.metrics = Metrics()
         self.facts: dict[str, Any] = {}
         """More to say in `/health`."""
+        self.token = token
         self._authorization = f"Bearer {token}".encode() if token else None
         self._api_key = token.encode() if token else None
         self._depends_on = depends_on or {}

@@ -124,6 +124,7 @@ class Client:
 
     def __init__(self, addresses: Mapping[str, str], *, token: str | None = None, connections: int = 4096) -> None:
         self.addresses = dict(addresses)
+        self.token = token
         self._authorization = {"Authorization": f"Bearer {token}"} if token else {}
         self._connections = connections
         self._urls: dict[tuple[str, str], URL] = {}

@@ -1,5 +1,6 @@
 """A session's id: named by the caller in a header, or kept by a client that only knows cookies, signed so that none can be made up."""
 
+import hmac
 import os
 import re
 import secrets
@@ -94,6 +95,11 @@ def _signer(secret: str | bytes) -> Signer:
 def new_session_id() -> str:
     """An id that nobody can guess: 192 random bits."""
     return secrets.token_urlsafe(24)
+
+
+def rollout_key(token: str, rollout_id: str) -> str:
+    """Opens one rollout's own address at the model interface, and nothing else; made by whoever has the stack's token, stored by nobody."""
+    return hmac.new(token.encode(), rollout_id.encode(), "sha256").hexdigest()
 
 
 def _configured_secret() -> str | None:

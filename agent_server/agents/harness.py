@@ -139,9 +139,9 @@ def _addresses(session: Session) -> dict[str, str]:
     model = f"{session.model_url}/rollouts/{session.id}"
     found = {
         "OPENAI_BASE_URL": f"{model}/v1",
-        "OPENAI_API_KEY": session.id,  # never the stack's token: the rollout's own id is all that this address asks for
+        "OPENAI_API_KEY": session.model_key,  # good for this address alone
         "ANTHROPIC_BASE_URL": model,
-        "ANTHROPIC_API_KEY": session.id,
+        "ANTHROPIC_API_KEY": session.model_key,
         "TRIVIUM_SESSION_ID": session.id,
     }
     if session.world_url is not None:

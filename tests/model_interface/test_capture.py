@@ -3,13 +3,17 @@
 import asyncio
 from typing import Any
 
+import aiohttp
 import anthropic
 import openai
 import pytest
 
+from model_interface.app import model_interface
+from model_interface.settings import ModelInterfaceSettings
 from tests.model_interface.conftest import TOOL, Caller, interface
 from wire import strict_json
-from wire.testing import serving
+from wire.session import rollout_key
+from wire.testing import one_server, serving
 from wire.testing.upstream import MSG, TC, Upstream, refused, slowly, streamed
 
 CALL = ("call_1", "get_weather", '{"city": "Paris"}')
@@ -150,3 +154,19 @@ async def test_an_error_before_the_first_event_keeps_its_status_and_one_in_the_m
             text = await answer.text()
     assert answer.status == 200
     assert "response.failed" in text
+
+
+async def test_a_rollouts_key_opens_its_own_address_alone() -> None:
+    """With a token an id that somebody made up is no key to the model; the key that the agent derives is, for one rollout."""
+    settings = ModelInterfaceSettings(backend="scripted", options={"turns": ["Sunny."]})
+    async with one_server(model_interface(settings, token="t0ken")) as url, aiohttp.ClientSession() as http:
+        app = Caller(url, http, model_interface(settings))
+        path, asked = f"/rollouts/{ID}/v1/responses", {"input": "W?"}
+        key = rollout_key("t0ken", ID)
+        made_up, _ = await app.post(path, asked, Authorization=f"Bearer {ID}")
+        nothing, _ = await app.post("/rollouts//v1/responses", asked)
+        other, _ = await app.post("/rollouts/other/v1/responses", asked, Authorization=f"Bearer {key}")
+        plain, _ = await app.post("/v1/responses", asked, Authorization=f"Bearer {key}")
+        own, _ = await app.post(path, asked, Authorization=f"Bearer {key}")
+        stack, _ = await app.post(path, {"input": "And now?"}, Authorization="Bearer t0ken")
+    assert (made_up, nothing, other, plain, own, stack) == (401, 401, 401, 401, 200, 200)
