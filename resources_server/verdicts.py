@@ -1,6 +1,6 @@
 """What `verify` gave, made into the members of the reply, or into the failure that it is."""
 
-import math
+import sys
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -68,7 +68,7 @@ def checked(found: Any) -> Verdict:
     verdict = found if isinstance(found, Verdict) else _from_number(found)
     named = {"reward": verdict.reward, **verdict.metrics, **(verdict.reward_components or {})}
     for name, value in named.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not _finite(value):
             raise Failed("invalid_reward", f"verify gave {name} = {value!r}; it should be a finite number")
     return verdict
 
@@ -95,8 +95,13 @@ def _text(error: BaseException) -> str:
     return str(error)[:MAX_TEXT]
 
 
+def _finite(value: float) -> bool:
+    """Also for whole numbers past every float, which `math.isfinite` raises for."""
+    return -sys.float_info.max <= value <= sys.float_info.max
+
+
 def _from_number(found: Any) -> Verdict:
-    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+    if isinstance(found, bool) or not isinstance(found, int | float) or not _finite(found):
         shown = f"a {type(found).__name__}" if isinstance(found, BaseModel) else repr(found)[:80]
         raise Failed("invalid_reward", f"verify gave {shown}; it should be a finite number or a Verdict")
     return Verdict(reward=float(found))

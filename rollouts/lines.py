@@ -3,7 +3,7 @@
 A line has a verdict and no failure, or a failure and no reward. Whatever an answer holds beside that is kept.
 """
 
-import math
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -165,6 +165,10 @@ def _with_failure(line: Line) -> Line:
 
 def _reward(line: Line) -> float:
     reward = line.get("reward")
-    if isinstance(reward, bool) or not isinstance(reward, int | float) or not math.isfinite(reward):
+    if (
+        isinstance(reward, bool)
+        or not isinstance(reward, int | float)
+        or not -sys.float_info.max <= reward <= sys.float_info.max
+    ):
         raise Failed("invalid_reward", f"a reward is a finite number, not {str(reward)[:QUOTED_CHARACTERS]!r}")
     return float(reward)

@@ -298,9 +298,9 @@ def new_id(prefix: str) -> str:
 
 
 def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
-    return max(0, int(value))
+    return max(0, int(value)) if isinstance(value, int) or math.isfinite(value) else 0
 
 
 def _dict(value: Any) -> dict[str, Any]:

@@ -40,3 +40,8 @@ def test_a_line_may_leave_out_what_is_optional() -> None:
     """NeMo Gym's agents know no steps."""
     line = line_of({"reward": 0.5, "response": {"output": [], "usage": None}})
     assert (line["reward"], line["failure"], line["outcome"]) == (0.5, None, "completed")
+
+
+def test_a_reward_past_every_float_is_no_reward() -> None:
+    """A whole number of 400 digits is JSON, and no float."""
+    assert line_of({"reward": 10**400, "response": {"output": []}})["failure"]["kind"] == "invalid_reward"
