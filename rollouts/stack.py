@@ -72,8 +72,14 @@ class Stack:
     environments: list[Environment]
 
     def section(self, name: str) -> dict[str, Any]:
-        """A section as plain values, the defaults of its model included."""
-        return _filled(self.config.data.get(name), name)
+        """A section as plain values, the defaults of its model included.
+
+        The agent server caps a caller's budget: it lets through what a rollout of this config may take.
+        """
+        filled = _filled(self.config.data.get(name), name)
+        if name == AGENT:
+            filled["timeout_s"] = max(filled["timeout_s"], self.section("rollouts")["timeout_s"])
+        return filled
 
     @property
     def names(self) -> list[str]:

@@ -181,3 +181,10 @@ async def test_nemo_gym_clients_find_the_servers() -> None:
     assert (agent["host"], agent["port"]) == ("agents", 3)
     assert found["policy_model"]["responses_api_models"]["local"]["port"] == 2
     assert b"s3cret" not in reply.body
+
+
+def test_a_longer_rollout_is_let_through_by_the_agent_server() -> None:
+    """Raising `rollouts.timeout_s` alone is enough: the server that caps budgets is started with it."""
+    found = stacks.read(["counter"], ["rollouts.timeout_s=1800"])
+    assert found.section(AGENT)["timeout_s"] == 1800
+    assert stacks.read(["counter"]).section(AGENT)["timeout_s"] == 600
