@@ -105,10 +105,7 @@ class Tool:
         Raises:
             Mistake: The text is no JSON object, or an argument is missing, unknown or of the wrong type.
         """
-        try:
-            values = self.arguments.__pydantic_validator__.validate_json(arguments or b"{}").__dict__
-        except ValidationError as error:
-            raise Mistake(sentences(error, self.name, self.parameters, arguments)) from None
+        values = self._values(arguments or b"{}").__dict__
         if _UNFIT_NUMBER.search(arguments):  # the fast parser takes these for numbers; JSON or a float does not
             try:
                 strict_json.refuse_overflow(strict_json.loads(arguments))
@@ -118,7 +115,19 @@ class Tool:
 
     def accepted(self, arguments: bytes) -> dict[str, Any]:
         """The same arguments as plain JSON values, for the record of accepted calls."""
-        return self.arguments.model_validate_json(arguments or b"{}").model_dump(mode="json", by_alias=True)
+        return self._values(arguments or b"{}").model_dump(mode="json", by_alias=True)
+
+    def _values(self, arguments: bytes) -> BaseModel:
+        """The arguments as a model. Types are JSON's own: `"10"` and `true` are no numbers, `10.0` is the whole number 10."""
+        validator = self.arguments.__pydantic_validator__
+        try:
+            found = validator.validate_json(arguments, strict=True)
+        except ValidationError as error:
+            if not all(_is_whole(each) for each in error.errors(include_url=False, include_context=False)):
+                raise Mistake(sentences(error, self.name, self.parameters, arguments)) from None
+            found = validator.validate_json(arguments)
+        assert isinstance(found, BaseModel)
+        return found
 
     @functools.cached_property
     def definition(self) -> dict[str, Any]:
@@ -130,6 +139,12 @@ class Tool:
             "parameters": self.schema,
             "strict": is_strict(self.schema),
         }
+
+
+def _is_whole(error: Any) -> bool:
+    """Whether all that is wrong is a whole number written with a point."""
+    value = error["input"]
+    return error["type"] == "int_type" and isinstance(value, float) and value.is_integer()
 
 
 def tools_of(model: type[BaseModel], prefix: str = "", path: tuple[str, ...] = ()) -> dict[str, Tool]:

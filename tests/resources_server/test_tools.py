@@ -128,7 +128,9 @@ def test_arguments_are_typed_and_defaults_filled_in() -> None:
         ),
         ("[1]", "the arguments should be a JSON object, got [1]"),
         ('"bolt"', "the arguments should be a JSON object, got 'bolt'"),
-        ('{"product": "bolt", "units": NaN}', "units: should be a finite number, got nan"),
+        ('{"product": "bolt", "units": NaN}', "units: should be an integer, got nan"),
+        ('{"product": "bolt", "units": "3"}', "units: should be an integer, got '3'"),
+        ('{"product": "bolt", "units": true}', "units: should be an integer, got true"),
     ],
 )
 def test_a_wrong_argument_is_named(arguments: str, sentence: str) -> None:
@@ -258,3 +260,8 @@ def test_an_override_without_the_mark_takes_the_tool_away() -> None:
             """No longer a tool."""
 
     assert "nothing" not in Less.tools and "everything" in Less.tools
+
+
+def test_a_whole_number_may_have_a_point() -> None:
+    """Case E03: 10.0 is 10; a text and a boolean are no numbers, however they read."""
+    assert Warehouse.tools["reserve"].check(b'{"product": "bolt", "units": 3.0}')["units"] == 3
