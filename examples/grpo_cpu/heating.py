@@ -1,45 +1,42 @@
-"""The heating of two rooms: the agent sets one to what the task asks for. Small enough for a model of 135 million parameters."""
+"""A heating: the agent sets it to what the task asks for. Small enough for a model of 135 million parameters."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from resources_server import Call, Environment, Response, Task, Verdict, tool
 
-Room = Literal["kitchen", "office"]
 FAR = 5  # degrees off from which nothing is right about the temperature
 
 
 class HeatingTask(Task):
-    room: Room
-    degrees: int  # both the ground truth
+    degrees: int  # the ground truth
 
 
 class Heating(Environment[HeatingTask]):
     blocking: ClassVar[bool] = False
 
-    settings: dict[str, int] = {}  # room -> degrees, those that were set
+    setting: int | None = None
 
     @tool
-    def heat(self, room: Room, degrees: int) -> str:
+    def heat(self, degrees: int) -> str:
         """Heat.
 
         Args:
-            room: Which one.
             degrees: Celsius.
         """
-        self.settings[room] = degrees
-        return f"{room}: {degrees}"
+        self.setting = degrees
+        return f"set to {degrees}"
 
     @tool(read_only=True)
-    def look(self) -> dict[str, int]:
+    def look(self) -> str:
         """Look."""
-        return self.settings
+        return "not set" if self.setting is None else f"set to {self.setting}"
 
     def verify(self, response: Response) -> Verdict:
-        """Half for the room, half for the degrees as far as they are near; setting another room as well costs the half of the room."""
-        room = 0.5 * (list(self.settings) == [self.task.room])
-        near = min((abs(each - self.task.degrees) for each in self.settings.values()), default=FAR)
-        degrees = 0.5 * max(0.0, 1 - near / FAR)
-        return Verdict(reward=room + degrees, reward_components={"room": room, "degrees": degrees})
+        """A quarter for setting it at all, the rest for the degrees as far as they are near."""
+        if self.setting is None:
+            return Verdict(reward=0.0, reward_components={"called": 0.0, "near": 0.0})
+        near = 0.75 * max(0.0, 1 - abs(self.setting - self.task.degrees) / FAR)
+        return Verdict(reward=0.25 + near, reward_components={"called": 0.25, "near": near})
 
     def solution(self) -> list[Call]:
-        return [Call("heat", {"room": self.task.room, "degrees": self.task.degrees})]
+        return [Call("heat", {"degrees": self.task.degrees})]

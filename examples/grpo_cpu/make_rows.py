@@ -4,25 +4,18 @@ import json
 import random
 from pathlib import Path
 
-ROOMS = ("kitchen", "office")
-PROMPTS = (
-    "Heat the {room} to {degrees} degrees.",
-    "The {room} should have {degrees} degrees.",
-    "It is cold in the {room}. Make it {degrees} degrees.",
-    "{degrees} degrees in the {room}, please.",
-)
+PROMPTS = ("Make it {} degrees.", "{} degrees, please.", "It should be {} degrees.")
 
 
 def main() -> None:
     dice = random.Random(1)
     lines = []
     for number in range(60):
-        room, degrees = dice.choice(ROOMS), dice.randint(12, 28)
-        text = PROMPTS[number % len(PROMPTS)].format(room=room, degrees=degrees)
+        degrees = dice.randint(12, 28)
+        text = PROMPTS[number % len(PROMPTS)].format(degrees)
         row = {
             "task_id": f"heating-{number:02}",
             "responses_create_params": {"input": [{"role": "user", "content": text}]},
-            "room": room,
             "degrees": degrees,
         }
         lines.append(json.dumps(row))

@@ -13,8 +13,8 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 STEPS, GROUP = 24, 8
-TRAINED_LAYERS = 8  # of 30, the upper ones: little more than half the arithmetic of a full backward pass
-LEARNING_RATE = 5e-5
+TRAINED_LAYERS = 6  # of 30, the upper ones: half the arithmetic of a full backward pass
+LEARNING_RATE = 1e-5
 
 
 def main() -> None:
