@@ -2,7 +2,10 @@
 
 import json
 import os
+import select
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ from rollouts.trainers.keys import KEY
 from rollouts.trainers.tasks import Tasks
 from rollouts.trainers.trl import Rollouts, prompt, reward, rollout_func
 from tests.rollouts.trainers.trainer import END, FakeTrainer
+from tests.stack import ROOT
 from wire.errors import UsageError
 
 CALL = '<tool_call>{"name": "increment_counter", "arguments": {"count": %d}}</tool_call>'
@@ -130,3 +134,37 @@ def test_rows_of_another_file_are_played_too(play: Rollouts, tmp_path: Path) -> 
     other.write_text(json.dumps(row) + "\n")
     made = play([[{"role": "user", "content": "Add two.", KEY: f"{other}#0"}]], FakeTrainer(adds_two))
     assert made["reward"] == [1.0]
+
+
+SCRIPT = """
+import sys, threading
+from tests.rollouts.trainers.test_trl import adds_two, prompts
+from tests.stack import ROOT
+from tests.rollouts.trainers.trainer import FakeTrainer
+from rollouts.trainers.trl import rollout_func
+
+if __name__ == "__main__":
+    play = rollout_func("counter", output=sys.argv[1])
+    play(prompts(0), FakeTrainer(adds_two))
+    print(*(pid for pids in play._running[1].pids().values() for pid in pids), flush=True)
+    if sys.argv[2] == "stay":
+        threading.Event().wait()
+"""
+
+
+@pytest.mark.parametrize("end", ["stay", "leave"])
+def test_no_server_outlives_the_trainer(tmp_path: Path, end: str) -> None:
+    """Killed at once, or at its own end without `close`."""
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "lines.jsonl"), end]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as trainer:
+        assert trainer.stdout is not None
+        pids = [int(each) for each in trainer.stdout.readline().split()]
+        assert len(pids) == 2
+        watched = [os.pidfd_open(pid) for pid in pids]
+        if end == "stay":
+            trainer.kill()
+        trainer.wait(30)
+    for each in watched:
+        ended, _, _ = select.select([each], [], [], 20)
+        os.close(each)
+        assert ended
