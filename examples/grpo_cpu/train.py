@@ -14,19 +14,20 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 STEPS, GROUP = 24, 8
 TRAINED_LAYERS = 6  # of 30, the upper ones: half the arithmetic of a full backward pass
-LEARNING_RATE = 1e-5
+LEARNING_RATE = 5e-5  # what it is unless --learning-rate says otherwise
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--seed", type=int, required=True)
     arguments.add_argument("--steps", type=int, default=STEPS)
+    arguments.add_argument("--learning-rate", type=float, default=LEARNING_RATE)
     arguments.add_argument("--output", type=Path, default=Path("results/grpo_cpu"))
     chosen = arguments.parse_args()
-    train(chosen.seed, chosen.steps, chosen.output)
+    train(chosen.seed, chosen.steps, chosen.learning_rate, chosen.output)
 
 
-def train(seed: int, steps: int, output: Path) -> None:
+def train(seed: int, steps: int, learning_rate: float, output: Path) -> None:
     """Train for `steps`, writing `seed-N.jsonl`."""
     prepare()
     from trl import GRPOConfig, GRPOTrainer
@@ -47,7 +48,7 @@ def train(seed: int, steps: int, output: Path) -> None:
         gradient_accumulation_steps=1,
         max_completion_length=48,
         temperature=1.0,
-        learning_rate=LEARNING_RATE,
+        learning_rate=learning_rate,
         lr_scheduler_type="constant",
         beta=0.0,
         use_cpu=True,
