@@ -363,8 +363,9 @@ def run(walls: Walls, argv: list[str], stdin: bytes, answer: dict[str, Any], sig
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     code = os.waitstatus_to_exitcode(status) if status is not None else -signal.SIGKILL
     killed_by = watch.killed_by
-    if killed_by is None and code in (-signal.SIGXCPU, -signal.SIGKILL) and used >= walls.limits["cpu_s"] - 0.1:
-        killed_by = "cpu"
+    spent = used >= walls.limits["cpu_s"] - 0.1
+    if killed_by is None and (code == -signal.SIGXCPU or (code == -signal.SIGKILL and spent)):
+        killed_by = "cpu"  # SIGXCPU comes from this limit alone, whatever the accounting of a busy machine says
     answer.update(exit=code, killed_by=killed_by, cpu_s=used, wall_s=time.monotonic() - start)
     return outputs
 
