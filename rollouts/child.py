@@ -71,7 +71,8 @@ class Child(asyncio.SubprocessProtocol):
         """Its exit status (negative: the signal that ended it), once its output has been read."""
         await self._exited.wait()
         with contextlib.suppress(TimeoutError):  # somebody whom it started still holds it open
-            await asyncio.wait_for(self._silent.wait(), OUTPUT_S)
+            async with asyncio.timeout(OUTPUT_S):
+                await self._silent.wait()
         return cast("int", self._transport.get_returncode())
 
     async def stop(self, patience_s: float) -> None:
@@ -80,7 +81,8 @@ class Child(asyncio.SubprocessProtocol):
         if not self._exited.is_set():
             self._transport.terminate()
         try:
-            await asyncio.wait_for(self._exited.wait(), patience_s)
+            async with asyncio.timeout(patience_s):
+                await self._exited.wait()
         except TimeoutError:
             self.kill()
         await self._group_gone()

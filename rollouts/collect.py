@@ -347,7 +347,14 @@ def _schedule(inputs: Inputs) -> Schedule:
         for source, tasks in zip(plan.sources, inputs.rows.by_source(), strict=True)
     ]
     by_task = plan.settings.order == "task"
-    return Schedule(inputs.keys, parts, inputs.rows.source_index, plan.settings.groups, by_task=by_task)
+    return Schedule(
+        inputs.keys,
+        parts,
+        inputs.rows.source_index,
+        plan.settings.groups,
+        attempts=plan.settings.attempts,
+        by_task=by_task,
+    )
 
 
 def _ordered(inputs: Inputs, tasks: Sequence[int]) -> Sequence[int]:

@@ -14,7 +14,9 @@ from rollouts.settings import GroupSettings
 Key = tuple[int, int]
 """(task, sample)."""
 
-SUSPECT = 2  # agent servers lost under a rollout, from which on it is kept apart
+SERVER_LOST = frozenset({"agent_lost", "session_lost", "tool_connection_lost"})
+"""Kinds that say that a server of ours died under the rollout: its own doing, or that of another that was there."""
+SUSPECT = 2  # attempts failed, from which on a rollout under which a server died is kept apart
 MOST_APART = 1 << 20
 
 _LEAST_WEIGHT = 1e-9  # a source of weight 0 starts when the others have nothing left
@@ -38,6 +40,7 @@ class Schedule:
         parts: Of every source.
         part_of: The part that a task belongs to.
         groups: Policy, and how many extra samples it may start.
+        attempts: Tries that each rollout has.
         by_task: All samples of a task one after the other; else every task once before any twice.
     """
 
@@ -48,14 +51,18 @@ class Schedule:
         part_of: Callable[[int], int],
         groups: GroupSettings,
         *,
+        attempts: int,
         by_task: bool = True,
     ) -> None:
         self._keys, self._parts, self._part_of, self._groups = keys, parts, part_of, groups
-        self._by_task = by_task
+        self._attempts, self._by_task = attempts, by_task
         self._feeds = {index: self._feed(part) for index, part in enumerate(parts)}
         self._later: list[tuple[float, int, Key]] = []
         self._order = 0
         self._apart = _Apart()
+        self._alone: deque[Key] = deque()  # last attempts of suspects: after all others, one at a time
+        self._is_alone = False  # one of those is in flight
+        self._out = 0  # taken and not ended
         self._replaced: dict[int, int] = {}  # task -> extra samples that were called for; only where some were
 
     def size(self, task: int) -> int:
@@ -74,6 +81,15 @@ class Schedule:
             now: Seconds on the clock of `again`.
             fits: Whether a task can end in time; one that cannot is not asked about again.
         """
+        if self._is_alone:
+            return None
+        key = self._next(now, fits)
+        if key is None and not self._out and not self._later:
+            key = self._next_alone(fits)
+        self._out += key is not None
+        return key
+
+    def _next(self, now: float, fits: Callable[[int], bool]) -> Key | None:
         while self._apart.waiting and self._apart.free:
             key = self._apart.waiting.popleft()
             if self._open(key) and fits(key[0]):
@@ -93,7 +109,7 @@ class Schedule:
                     return key
             del self._feeds[index]
         if self._later and self._later[0][0] <= now:  # called for while the feeds ran out
-            return self.take(now, fits)
+            return self._next(now, fits)
         return None
 
     def again(self, key: Key, at: float) -> None:
@@ -103,11 +119,13 @@ class Schedule:
 
     def ended(self, key: Key) -> None:
         """A rollout that was taken is not in flight any more, whatever came of it."""
+        self._out -= 1
+        self._is_alone = False
         self._apart.leave(key, survived=not self._lost(key))
 
     def next_at(self) -> float | None:
         """When the next rollout that waits may start; None when none waits."""
-        return self._later[0][0] if self._later else None
+        return self._later[0][0] if self._later and not self._is_alone else None
 
     def replace(self, task: int) -> None:
         """Call for extra samples in place of members that failed for good, where the policy is to refill."""
@@ -140,9 +158,24 @@ class Schedule:
         started = [at + 1 - size for at in range(size, len(states)) if states[at] != NEW]
         return max(self._replaced.get(task, 0), *started, 0)
 
+    def _next_alone(self, fits: Callable[[int], bool]) -> Key | None:
+        while self._alone:
+            key = self._alone.popleft()
+            if self._open(key) and fits(key[0]):
+                self._is_alone = True
+                return key
+        return None
+
     def _may_start(self, key: Key) -> bool:
-        """Whether a rollout starts now; one that may have killed its agent server waits until it can do no harm to others like it."""
-        if not self._lost(key) or self._keys.attempts(*key) < SUSPECT:
+        """Whether a rollout starts now; one that may have killed a server waits until it can do no harm.
+
+        When a server dies again under its last attempt, it fails for good: nothing else is in flight then, so it is its own doing.
+        """
+        attempts = self._keys.attempts(*key)
+        if self._lost(key) and attempts + 1 >= self._attempts:
+            self._alone.append(key)
+            return False
+        if not self._lost(key) or attempts < SUSPECT:
             return True
         if self._apart.free:
             self._apart.enter(key)
@@ -151,7 +184,7 @@ class Schedule:
         return False
 
     def _lost(self, key: Key) -> bool:
-        return self._keys.state(*key) in (WAITING, SPENT) and self._keys.kind(*key) == "agent_lost"
+        return self._keys.state(*key) in (WAITING, SPENT) and self._keys.kind(*key) in SERVER_LOST
 
     def _open(self, key: Key) -> bool:
         """Whether a rollout still has to be run: it has not ended for good, and its group has not enough."""
@@ -183,9 +216,9 @@ class Schedule:
 
 
 class _Apart:
-    """Rollouts whose agent server died under them more than once: one of them may be what kills it.
+    """Rollouts under which a server died more than once and that have attempts to spare: one of them may be what kills it.
 
-    They run one at a time, so that it takes none of the others along; after each that ends well twice as many may run at once.
+    They run one at a time, so that it takes few of the others along; after each that ends well twice as many may run at once.
     """
 
     def __init__(self) -> None:

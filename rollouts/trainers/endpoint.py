@@ -39,7 +39,8 @@ class Endpoint:
         taking = self._next or asyncio.create_task(self._take())
         self._next = None
         try:
-            return await asyncio.wait_for(asyncio.shield(taking), wait_s)
+            async with asyncio.timeout(wait_s):
+                return await asyncio.shield(taking)
         except TimeoutError:
             self._next = taking
             return HotReply(status=204)

@@ -206,7 +206,8 @@ async def test_a_caller_that_leaves_ends_its_rollout_and_closes_the_world() -> N
         running = asyncio.ensure_future(on.run())
         await asked.wait()
         running.cancel()
-        await asyncio.wait_for(closed.wait(), 5)
+        async with asyncio.timeout(5):
+            await closed.wait()
         assert not on.world.to("/verify")
 
 

@@ -291,7 +291,8 @@ async def test_a_server_killed_again_and_again_runs_each_call_once(tmp_path: Pat
         while not ended.is_set():
             async with process(url, port) as (_, server):
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(ended.wait(), 0.3 + random.random())
+                    async with asyncio.timeout(0.3 + random.random()):
+                        await ended.wait()
                 server.send_signal(signal.SIGKILL)
                 kills += 1
         return kills

@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
 from typing import Any
+from unittest.mock import Mock
 from urllib.request import Request, urlopen
 
 import pytest
 
-from rollouts.launcher import RESTARTS, Server, StartFailed, launched
+from rollouts.child import Child
+from rollouts.launcher import Server, StartFailed, launched
 from wire.errors import UsageError
 from wire.testing import free_port
 
@@ -143,21 +145,41 @@ async def test_a_dead_server_is_started_again_on_its_port() -> None:
         await die(running.urls["one"])
         after = await ask(running.urls["one"], "/whoami")
     assert before["pid"] != after["pid"]
-    assert heard == ["one died (exit status 9); it is started again (1 of 5 in 5 minutes)"]
+    assert heard == ["one died (exit status 9); it is started again (1 of 10 in 5 minutes)"]
 
 
 async def test_a_server_that_keeps_dying_is_given_up_and_its_port_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that callers are refused at once instead of waiting for nobody."""
     monkeypatch.setattr("rollouts.launcher.FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr("rollouts.launcher.RESTARTS", 3)
     heard: list[str] = []
     async with launched([room("one")], token=None, report=heard.append) as running:
-        for _ in range(RESTARTS + 1):
+        for _ in range(4):
             await die(running.urls["one"])
-        await asyncio.wait_for(running.lost.wait(), 10)
+        async with asyncio.timeout(10):
+            await running.lost.wait()
         with pytest.raises(OSError, match="refused"):
             await ask(running.urls["one"], "/whoami")
-    assert len(heard) == RESTARTS + 1
+    assert len(heard) == 4
     assert "given up" in heard[-1]
+
+
+async def test_a_stop_at_the_moment_of_a_death_is_not_lost() -> None:
+    """However the two fall together, who waits for the child is told to stop: else the launcher would start it again and wait for it."""
+    child = Child("one", lambda name, line: None)
+    child._transport = Mock(get_returncode=lambda: -9)
+    child.process_exited()
+    for turns in range(8):
+        child._silent.clear()
+        waiting = asyncio.create_task(child.wait())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        child.pipe_connection_lost(1, None)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        told = waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        assert waiting.cancelled() is told
 
 
 async def test_several_workers_share_one_port() -> None:

@@ -1,15 +1,18 @@
 """Which rollout is next, and which failures are run again: pure."""
 
+import pytest
+
 from rollouts.filtering import Filter
 from rollouts.keys import OK, PERMANENT, SPENT, WAITING, Counts, Keys
-from rollouts.schedule import Key, Part, Schedule, longest_first
+from rollouts.schedule import SERVER_LOST, Key, Part, Schedule, longest_first
 from rollouts.settings import GroupSettings
 
 
-def schedule(keys: Keys, *parts: Part, by_task: bool = True, **groups: object) -> Schedule:
+def schedule(keys: Keys, *parts: Part, by_task: bool = True, attempts: int = 3, **groups: object) -> Schedule:
     """Over consecutive tasks of each part."""
     owner = {task: index for index, part in enumerate(parts) for task in part.tasks}
-    return Schedule(keys, parts, owner.__getitem__, GroupSettings.model_validate(groups), by_task=by_task)
+    settings = GroupSettings.model_validate(groups)
+    return Schedule(keys, parts, owner.__getitem__, settings, attempts=attempts, by_task=by_task)
 
 
 def drained(planned: Schedule, now: float = 0.0) -> list[Key]:
@@ -33,6 +36,55 @@ def test_a_retry_waits_for_its_time() -> None:
     planned.again((0, 0), 5.0)
     assert planned.take(1.0) == (1, 0) and planned.next_at() == 5.0
     assert planned.take(6.0) == (0, 0) and planned.take(6.0) == (2, 0) and planned.take(6.0) is None
+
+
+def lost(keys: Keys, planned: Schedule, *taken: Key, kind: str = "agent_lost") -> None:
+    """A server died under these, which were in flight together."""
+    for key in taken:
+        keys.fail(*key, kind, WAITING)
+        planned.ended(key)
+        planned.again(key, 0.0)
+
+
+@pytest.mark.parametrize("kind", sorted(SERVER_LOST))
+def test_the_last_attempt_of_a_suspect_is_alone(kind: str) -> None:
+    """Lost twice of three: each waits until nothing else is left or in flight, and nothing starts beside it."""
+    keys = Keys(4, 1, rewards=False)
+    planned = schedule(keys, Part(range(4), 1))
+    first, second = planned.take(0.0), planned.take(0.0)
+    assert first and second
+    for _ in range(2):
+        lost(keys, planned, first, second, kind=kind)
+        if keys.attempts(*first) == 1:
+            assert (planned.take(0.0), planned.take(0.0)) == (first, second)
+    assert drained(planned) == [(2, 0), (3, 0)], "what is new comes first"
+    for key in ((2, 0), (3, 0)):
+        assert planned.take(0.0) is None, "not while anything is in flight"
+        keys.succeed(*key, 1.0)
+        planned.ended(key)
+    assert drained(planned) == [first], "one at a time"
+    planned.again((3, 0), 0.0)
+    assert planned.take(0.0) is None and planned.next_at() is None
+    keys.fail(*first, kind, SPENT)
+    planned.ended(first)
+    assert drained(planned) == [second]
+
+
+def test_suspects_with_attempts_to_spare_run_few_at_a_time() -> None:
+    """One at first; when it ends well two, and one again when a server dies."""
+    keys = Keys(6, 1, rewards=False)
+    planned = schedule(keys, Part(range(6), 1), attempts=9)
+    for _ in range(2):
+        lost(keys, planned, *drained(planned))
+    assert drained(planned) == [(0, 0)]
+    keys.succeed(0, 0, 1.0)
+    planned.ended((0, 0))
+    assert drained(planned) == [(1, 0), (2, 0)]
+    lost(keys, planned, (1, 0))
+    assert drained(planned) == []
+    keys.succeed(2, 0, 1.0)
+    planned.ended((2, 0))
+    assert len(drained(planned)) == 2
 
 
 def test_a_task_that_does_not_fit_is_left_out() -> None:

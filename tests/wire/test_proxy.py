@@ -78,7 +78,8 @@ async def test_a_caller_who_leaves_is_gone_for_the_server() -> None:
         asking = asyncio.create_task(http.post(f"{proxy.url}/hang", data=b"1"))
         await proxy.until("/hang", 1)
         asking.cancel()
-        await asyncio.wait_for(echo.left.wait(), 5)
+        async with asyncio.timeout(5):
+            await echo.left.wait()
 
 
 async def test_one_seed_is_one_order_of_faults() -> None:
