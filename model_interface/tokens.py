@@ -6,6 +6,7 @@ sampled. No ids at all is `absent`, which is said by there being no `Tokens`.
 """
 
 import math
+from array import array
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ from wire import strict_json
 
 Fidelity = Literal["exact", "forked", "retokenized"]
 PIECES = 32  # of a text that grows, before they are joined: few to walk, and seldom a copy
-ID_BYTES = 14  # an id as a list entry and as JSON text, about
+ID_BYTES = 14  # an id as eight bytes and as JSON text, about
 
 _WHOLE, _NUMBERS = {int}, {int, float}
 
@@ -45,12 +46,12 @@ class Thread:
     checked by comparing bytes: a step's cost does not grow with the episode.
     """
 
-    __slots__ = ("ended", "ids", "key", "text")
+    __slots__ = ("_ids", "ended", "key", "text")
 
     def __init__(self) -> None:
         self.key = object()
         """Tells this thread from one that was started anew; a step remembers to which it belongs."""
-        self.ids: list[int] = []
+        self._ids = array("q")  # 8 bytes each, where a list of whole numbers takes 36
         self.text: list[bytes] = []
         """`1,2,`, `3,`, …: joined, the ids as JSON without the brackets, and a comma at the end."""
         self.ended = True
@@ -59,18 +60,23 @@ class Thread:
     @property
     def length(self) -> int:
         """How many ids there are."""
-        return len(self.ids)
+        return len(self._ids)
+
+    @property
+    def ids(self) -> list[int]:
+        """All of them, made anew: not on the path of a step."""
+        return self._ids.tolist()
 
     @property
     def end(self) -> int | None:
         """The id that ended the model's turn; None where the server ended it."""
-        return self.ids[-1] if self.ids and self.ended else None
+        return self._ids[-1] if self._ids and self.ended else None
 
     def add(self, ids: list[int], *, ended: bool = True) -> None:
         """Append ids of a prompt, or of a generation and how it ended."""
         self.ended = ended
         if ids:
-            self.ids += ids
+            self._ids.fromlist(ids)
             self.text.append(ids_text(ids))
             if len(self.text) > PIECES:
                 self.text[:] = [b"".join(self.text)]
@@ -86,7 +92,7 @@ class Thread:
     def cut(self, length: int) -> "Thread":
         """A new thread with the first `length` ids."""
         thread = Thread()
-        thread.add(self.ids[:length], ended=self.ended)
+        thread.add(self._ids[:length].tolist(), ended=self.ended)
         return thread
 
 
@@ -129,8 +135,16 @@ def checked(prompt: Any, generation: Any, log_probs: Any, *, fidelity: Fidelity)
     """`Tokens`, or None unless all three lists are there, the last two equally long, all ids whole and all log-probs finite."""
     if not (isinstance(prompt, list) and isinstance(generation, list) and isinstance(log_probs, list)):
         return None
-    if len(generation) != len(log_probs) or not set(map(type, generation)) <= _WHOLE:
+    if len(generation) != len(log_probs) or not (_are_ids(prompt) and _are_ids(generation)):
         return None
     if not set(map(type, log_probs)) <= _NUMBERS or not all(map(math.isfinite, log_probs)):
         return None
     return Tokens(prompt, generation, log_probs, fidelity)
+
+
+def _are_ids(values: list[Any]) -> bool:
+    try:
+        array("q", values)
+    except (TypeError, OverflowError):
+        return False
+    return not values or set(map(type, values)) == _WHOLE  # True would pass for 1

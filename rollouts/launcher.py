@@ -21,7 +21,7 @@ from wire.errors import TriviumError, UsageError
 START_S = 60.0  # until a server must be healthy: an environment may load a large world
 STOP_S = 2.5  # between asking a child to end and killing it; the whole command has 5 s (case D08)
 ASK_EVERY_S = 0.03  # between two looks at a server that answers and is not ready
-RESTARTS, RESTARTS_WITHIN_S = 10, 300.0  # three rows that kill a server spend their attempts; a server that always dies ends
+RESTARTS, RESTARTS_WITHIN_S = 10, 300.0  # enough for three rows that kill it at each of their attempts
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0  # before a dead child is started again; doubles each time
 USAGE_EXIT = 2  # a child's exit status for a config that it refuses
 

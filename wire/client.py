@@ -1,4 +1,4 @@
-"""How one process calls another: one pooled aiohttp session, deadlines, and which failures may be tried again.
+"""How one process calls another: named servers, pooled connections, deadlines, and which failures may be tried again.
 
 Who retries what is fixed: a call is repeated when no connection was made, so that it cannot have been received; a call that the other
 side answers alike however often it comes (`Retry.REPLAY`) is repeated after a lost reply too. Nothing is repeated after a time-out.
@@ -6,17 +6,16 @@ side answers alike however often it comes (`Retry.REPLAY`) is repeated after a l
 
 import asyncio
 import enum
-import io
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
 from types import TracebackType
 from typing import Self
 
-import aiohttp
 from yarl import URL
 
-from wire import strict_json
+from wire import http, strict_json
 from wire.deadline import HEADER, Deadline
 from wire.errors import TriviumError
 
@@ -26,8 +25,7 @@ LONGEST_WAIT_S = 2.0
 CONNECT_S = 10.0  # a connection on a cluster takes milliseconds; past this the host is not there
 KEEP_ALIVE_S = 4.0  # below every server's own (uvicorn: 5 s), so that a call is never sent into a closing socket
 QUOTED_CHARACTERS = 200  # of an answer, in a message
-CACHED_URLS = 4096
-LARGE_BYTES = 1 << 20  # bodies from here on are sent piece by piece; aiohttp warns of larger ones in one piece
+CACHED_HEADS = 4096
 
 
 class Retry(enum.Enum):
@@ -75,7 +73,7 @@ class Reply:
     status: int
     body: bytes
     headers: Mapping[str, str]
-    """Case-insensitive; several `Set-Cookie` lines are in `cookies`."""
+    """Lower-case names; `Set-Cookie` lines are in `cookies`."""
     cookies: Mapping[str, str]
 
     @property
@@ -125,25 +123,18 @@ class Client:
     def __init__(self, addresses: Mapping[str, str], *, token: str | None = None, connections: int = 4096) -> None:
         self.addresses = dict(addresses)
         self.token = token
-        self._authorization = {"Authorization": f"Bearer {token}"} if token else {}
-        self._connections = connections
-        self._urls: dict[tuple[str, str], URL] = {}
+        self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+        self._named = frozenset(map(str.lower, self._headers))
+        self._pool = http.Pool(connections=connections, connect_s=CONNECT_S, keep_alive_s=KEEP_ALIVE_S)
+        self._heads: dict[tuple[str, str], tuple[http.Origin, str]] = {}
 
     async def __aenter__(self) -> Self:
-        self._http = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self._connections, keepalive_timeout=KEEP_ALIVE_S, ttl_dns_cache=60),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=False,
-            auto_decompress=True,
-            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
-            headers={"Content-Type": "application/json", **self._authorization},
-        )
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._http.close()
+        await self._pool.close()
 
     async def post(
         self,
@@ -202,39 +193,30 @@ class Client:
         headers: Mapping[str, str] | None,
         deadline: Deadline,
     ) -> Reply:
-        left = deadline.left()
+        left, url = deadline.left(), self.addresses[server].rstrip("/") + path
         if left <= 0:
             raise TimedOut(f"{server} was not asked for {path}: no time is left", server)
-        url = self._url(server, path)
-        sent = {HEADER: f"{left:.3f}", **(headers or {})}
-        timeout = aiohttp.ClientTimeout(total=left, sock_connect=CONNECT_S)
+        sent = {HEADER: f"{left:.3f}", **headers} if headers else {HEADER: f"{left:.3f}"}
         try:
-            async with self._http.request(
-                method, url, data=_sent(body), headers=sent, timeout=timeout, allow_redirects=False
-            ) as answer:
-                content = await answer.read()
-                cookies = {key: each.value for key, each in answer.cookies.items()} if answer.cookies else {}
-                return Reply(server, path, answer.status, content, answer.headers, cookies)
-        except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
-            raise Unreachable(f"{server} at {url}: no connection ({_cause(error)})", server) from error
-        except aiohttp.ConnectionTimeoutError as error:
-            raise Unreachable(
-                f"{server} at {url}: no connection within {min(left, CONNECT_S):.1f} s", server
-            ) from error
+            origin, head = self._heads.get((method, url)) or self._head(method, url)
+            if not self._named.isdisjoint(map(str.lower, sent)):  # the caller's own count
+                head = http.head(method, URL(url), _without(self._headers, sent))
+            answer = await self._pool.call(origin, head + http.lines(sent), body, left)
+        except http.NoConnection as error:
+            raise Unreachable(f"{server} at {url}: no connection ({error})", server) from error
         except TimeoutError as error:
             raise TimedOut(f"{server} at {url}: no answer within {left:.1f} s", server) from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise ConnectionLost(f"{server} at {url}: the connection broke ({_cause(error)})", server) from error
+        except (http.Broken, http.NotHttp, http.TooLarge) as error:
+            raise ConnectionLost(f"{server} at {url}: the connection broke ({error})", server) from error
+        cookies = _cookies(answer.cookies) if answer.cookies else {}
+        return Reply(server, path, answer.status, answer.body, answer.headers, cookies)
 
-    def _url(self, server: str, path: str) -> URL:
-        base = self.addresses[server]
-        key = (base, path)
-        url = self._urls.get(key)
-        if url is None:
-            if len(self._urls) >= CACHED_URLS:
-                self._urls.clear()
-            url = self._urls[key] = URL(base.rstrip("/") + path)
-        return url
+    def _head(self, method: str, url: str) -> tuple[http.Origin, str]:
+        if len(self._heads) >= CACHED_HEADS:
+            self._heads.clear()
+        parsed = URL(url)
+        made = self._heads[method, url] = (http.Origin.of(parsed), http.head(method, parsed, self._headers))
+        return made
 
 
 def _wait_s(attempt: int) -> float:
@@ -242,9 +224,17 @@ def _wait_s(attempt: int) -> float:
     return random.uniform(FIRST_WAIT_S / 2, longest)
 
 
-def _sent(body: bytes | None) -> bytes | io.BytesIO | None:
-    return body if body is None or len(body) < LARGE_BYTES else io.BytesIO(body)
+def _without(headers: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
+    named = set(map(str.lower, others))
+    return {name: value for name, value in headers.items() if name.lower() not in named}
 
 
-def _cause(error: BaseException) -> str:
-    return str(error) or type(error).__name__
+def _cookies(lines: list[str]) -> dict[str, str]:
+    """Names and values of `Set-Cookie` lines; one that is none is passed over."""
+    found = SimpleCookie()
+    for line in lines:
+        try:
+            found.load(line)
+        except CookieError:
+            continue
+    return {name: each.value for name, each in found.items()}

@@ -36,6 +36,14 @@ def loads(data: bytes | bytearray | str) -> Any:
         return _loads_slowly(data)
 
 
+def loads_answer(data: bytes) -> Any:
+    """The same for a model server's answer, in half the time: a whole number past 64 bits, of which such an answer has none, is a float."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return loads(data)
+
+
 def refuse_overflow(value: Any) -> None:
     """Raise JSONError, naming the path, where `loads` made an infinity of a number such as 1e999, which could not be written again.
 

@@ -98,7 +98,7 @@ class VLLM(ChatBackend):
             at = raw.find(KEY) + len(KEY)
             end = thread.end_in(raw, at) if thread is not None and at >= len(KEY) else None
             went_on = end is not None
-            return strict_json.loads(raw if end is None else raw[:at] + raw[end:])
+            return strict_json.loads_answer(raw if end is None else raw[:at] + raw[end:])
 
         def make(value: Any) -> tuple[Response, JSON]:
             return self.read(value, params, taken), value
@@ -132,8 +132,8 @@ class VLLM(ChatBackend):
             at = raw.find(KEY) + len(KEY)
             end = thread.end_in(raw, at) if at >= len(KEY) else None
             if end is not None and raw.startswith(new, end):
-                return _as_chat(strict_json.loads(raw[:at] + raw[end + len(new) - 1 :]), reasoning, echoed=True)
-            value = strict_json.loads(raw)
+                return _as_chat(strict_json.loads_answer(raw[:at] + raw[end + len(new) - 1 :]), reasoning, echoed=True)
+            value = strict_json.loads_answer(raw)
             return _as_chat(value, reasoning, echoed=_echo(value) == [*thread.ids, *more])
 
         def make(value: Any) -> tuple[Response, JSON]:
@@ -263,7 +263,12 @@ def _log_probs(choice: JSON) -> Any:
     if isinstance(scores.get("token_logprobs"), list):
         return scores["token_logprobs"]
     content = scores.get("content")
-    return [each.get("logprob") for each in content] if isinstance(content, list) else None
+    if not isinstance(content, list):
+        return None
+    try:
+        return [each["logprob"] for each in content]
+    except (KeyError, TypeError):
+        return None
 
 
 def _token_list(value: Any) -> tuple[list[int], int | None]:

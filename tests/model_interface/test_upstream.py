@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
+from model_interface.settings import ModelInterfaceSettings
+from model_interface.upstream import Upstream as Reached
 from tests.model_interface.conftest import interface
+from wire.errors import UsageError
+from wire.metrics import Metrics
 from wire.testing import free_port, serving
 from wire.testing.upstream import MSG, TC, Upstream, cut, dropped, error_inside, html, never, refused, slowly
 
@@ -182,6 +186,34 @@ async def test_proxies_of_the_environment_never_touch_loopback(monkeypatch: pyte
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     monkeypatch.delenv("NO_PROXY", raising=False)
     assert (await ask(Upstream([MSG("ok")])))[0] == 200
+
+
+async def test_a_server_behind_a_proxy_is_reached_through_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """B10: whole answers and streams, when the environment names a proxy for the outside."""
+    up = Upstream([refused(503, retry_after="0"), MSG("ok")])
+    async with serving(proxy=up) as urls:
+        monkeypatch.setenv("HTTP_PROXY", urls["proxy"])
+        monkeypatch.delenv("http_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        async with interface(backend="chat", base_url="http://models.example.com/v1", attempts=2) as model:
+            assert (await model.post("/v1/responses", {"input": "x"}))[0] == 200
+    assert [each.headers["host"] for each in up.received] == ["models.example.com"] * 2
+
+
+@pytest.mark.parametrize("settings", [{"api_key": "sk-1\n"}, {"headers": {"X-Team": "a\r\nX-Other: b"}}])
+def test_a_key_that_is_more_than_a_line_is_refused_at_the_start(settings: dict[str, Any]) -> None:
+    """Read from a file with its line break: told before the first call, and the key is not shown."""
+    chosen = ModelInterfaceSettings(backend="chat", base_url="http://127.0.0.1:1", **settings)
+    with pytest.raises(UsageError, match="holds a line break; a key is one line") as raised:
+        Reached(chosen, Metrics())
+    assert "sk-1" not in str(raised.value)
+
+
+async def test_a_header_of_the_config_stands_in_place_of_ours() -> None:
+    """Whatever its case: one line of each name goes out."""
+    up = Upstream([MSG("ok")])
+    await ask(up, api_key="key", headers={"authorization": "Basic abc"})
+    assert up.received[0].headers["authorization"] == "Basic abc"
 
 
 @pytest.mark.parametrize("ending", ["", "/", "/v1", "/v1/"])
