@@ -1,4 +1,6 @@
-"""The bare HTTP stack: ASGI apps and an aiohttp client that carry recorded bytes along the hops of a rollout and do nothing else.
+"""The bare HTTP stack: ASGI apps and a client that carry recorded bytes along the hops of a rollout and do nothing else.
+
+The client is aiohttp's, or (`own`) that of our servers.
 
 `python -m benchmarks.bare` serves one role; its first line on standard input says which.
 """
@@ -16,6 +18,9 @@ from typing import Any
 import aiohttp
 import uvicorn
 import uvloop
+
+from wire.client import Client
+from wire.deadline import Deadline
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -137,8 +142,9 @@ def stub(steps: int) -> ASGI:
 class Floor:
     """The three servers' hops with recorded bytes."""
 
-    def __init__(self, role: str, urls: dict[str, str], trace: Path) -> None:
-        self.role, self.urls = role, urls
+    def __init__(self, role: str, urls: dict[str, str], trace: Path, *, own: bool) -> None:
+        self.role, self.urls, self.own = role, urls, own
+        self.client = Client(urls)
         recorded = json.loads(trace.read_text())
         self.trace = {name: [Exchange.from_json(each) for each in exchanges] for name, exchanges in recorded.items()}
 
@@ -171,13 +177,18 @@ class Floor:
 
     async def post(self, server: str, exchange: Exchange, step: int) -> None:
         """Send recorded bytes and read the answer."""
+        if self.own:
+            await self.client.post(
+                server, exchange.path, exchange.request, {"x-step": str(step)}, deadline=Deadline(60)
+            )
+            return
         headers = {"content-type": "application/json", "x-step": str(step)}
         async with self.http.post(self.urls[server] + exchange.path, data=exchange.request, headers=headers) as reply:
             await reply.read()
 
     async def serve(self, bound: socket.socket) -> None:
         """Serve this role until standard input ends."""
-        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=4096)) as self.http:
+        async with self.client, aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=4096)) as self.http:
             await serve(plain(getattr(self, self.role)), bound)
 
 
@@ -203,7 +214,7 @@ def main() -> None:
     if start["role"] == "stub":
         uvloop.run(serve(stub(start["steps"]), bound))
     else:
-        uvloop.run(Floor(start["role"], start["urls"], Path(start["trace"])).serve(bound))
+        uvloop.run(Floor(start["role"], start["urls"], Path(start["trace"]), own=start["own"]).serve(bound))
 
 
 if __name__ == "__main__":

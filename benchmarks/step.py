@@ -5,7 +5,8 @@
 
 A stub model answers at once. First one rollout is recorded (every request and answer, byte for byte); then the real stack and *the floor*
 are run in turn, each server a process of its own. The floor is bare ASGI apps and aiohttp, on the same event loop and HTTP parser, that
-send the recorded bytes along the same hops. CPU time is summed over all processes, the stub's and the driver's included, in both.
+send the recorded bytes along the same hops; a second, leaner floor does so over the client that our servers use. CPU time is summed over
+all processes, the stub's and the driver's included, in each.
 """
 
 import argparse
@@ -120,14 +121,14 @@ def settings_for(steps: int, upstream: str) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def floor_stack(trace: Path, upstream: str) -> AsyncIterator[tuple[str, list[int]]]:
-    """Three bare servers that replay the recorded bytes."""
+async def floor_stack(trace: Path, upstream: str, *, own: bool) -> AsyncIterator[tuple[str, list[int]]]:
+    """Three bare servers that replay the recorded bytes, over aiohttp or our `own` client."""
     sockets = {name: bound_socket() for name in ("model_interface", "resources_server", "agent_server")}
     urls = {name: url_of(each) for name, each in sockets.items()} | {"upstream": upstream}
     async with AsyncExitStack() as stack:
         pids = []
         for name, bound in sockets.items():
-            start = {"role": name, "urls": urls, "trace": str(trace)}
+            start = {"role": name, "urls": urls, "trace": str(trace), "own": own}
             pids.append(await stack.enter_async_context(child([sys.executable, "-m", "benchmarks.bare"], start, bound)))
         yield urls["agent_server"], pids
 
@@ -193,13 +194,14 @@ async def compare(steps: int, rollouts: int, concurrency: int, rounds: int, fold
     row = orjson.dumps(ROW | {"expected_count": steps})
     trace = folder / f"trace_{steps}.json"
     await record(steps, row, trace)
-    ours, floors = [], []
+    ours, floors, leanest = [], [], []
     async with stub_model(steps) as (upstream, stub_pid):
         for _ in range(rounds):
             async with our_stack(steps, upstream) as (url, pids):
                 ours.append(await measure(url, [*pids, stub_pid], rollouts, concurrency, row))
-            async with floor_stack(trace, upstream) as (url, pids):
-                floors.append(await measure(url, [*pids, stub_pid], rollouts, concurrency, row))
+            for own, floor in ((False, floors), (True, leanest)):
+                async with floor_stack(trace, upstream, own=own) as (url, pids):
+                    floor.append(await measure(url, [*pids, stub_pid], rollouts, concurrency, row))
     per_step = 1000 / (rollouts * steps)
     return {
         "steps": steps,
@@ -208,6 +210,8 @@ async def compare(steps: int, rollouts: int, concurrency: int, rounds: int, fold
         "ours_ms_per_step": statistics.median(each["cpu_s"] for each in ours) * per_step,
         "floor_ms_per_step": statistics.median(each["cpu_s"] for each in floors) * per_step,
         "ratio": statistics.median(a["cpu_s"] / b["cpu_s"] for a, b in zip(ours, floors, strict=True)),
+        "own_client_floor_ms_per_step": statistics.median(each["cpu_s"] for each in leanest) * per_step,
+        "own_client_ratio": statistics.median(a["cpu_s"] / b["cpu_s"] for a, b in zip(ours, leanest, strict=True)),
         "ours_rollouts_per_s": rollouts / statistics.median(each["wall_s"] for each in ours),
         "floor_rollouts_per_s": rollouts / statistics.median(each["wall_s"] for each in floors),
     }
@@ -235,7 +239,8 @@ def line_of(result: dict[str, Any]) -> str:
     """One row of the table."""
     return (
         f"{result['steps']:>3} steps: ours {result['ours_ms_per_step']:.2f} ms CPU per step, "
-        f"floor {result['floor_ms_per_step']:.2f} ms, ratio {result['ratio']:.2f}; "
+        f"floor {result['floor_ms_per_step']:.2f} ms, ratio {result['ratio']:.2f} "
+        f"(over our client {result['own_client_floor_ms_per_step']:.2f} ms, {result['own_client_ratio']:.2f}); "
         f"{result['ours_rollouts_per_s']:.0f} against {result['floor_rollouts_per_s']:.0f} rollouts/s"
     )
 

@@ -21,6 +21,7 @@ from wire.errors import Failed
 from wire.metrics import Metrics
 
 KEY = b'"prompt_token_ids":['
+NAMED = "token_id:"
 CHAT_ONLY = (
     "messages",
     "tools",
@@ -45,6 +46,9 @@ class VLLM(ChatBackend):
         self._continuation = Continuation(self)
         self._parser_agrees: bool | None = (
             None  # whether ours reads this model's calls as the server's does; None = not seen yet
+        )
+        self._names_ids = (
+            False  # whether it was seen to take ids as they are and to name those it samples: no echo is needed then
         )
         self._max_model_len: int | None = None
 
@@ -122,26 +126,33 @@ class VLLM(ChatBackend):
         return response
 
     async def _complete(self, request: Request, memory: ChatMemory, thread: Thread, more: list[int]) -> Response:
-        """One step in tokens: `/v1/completions` with the ids so far and those that are new."""
+        """One step in tokens: `/v1/completions` with the ids so far and those that are new.
+
+        The server's echo of the prompt grows with the episode; it is asked for until the server was once seen to take the ids as they are
+        and to name the ids that it samples among the log-probabilities. From then on the count of prompt tokens is compared.
+        """
         params, taken = request.params, memory.builder.call_ids
-        tail = strict_json.dumps(self._completion_parameters(params, thread.length + len(more)))[1:]
+        length, echo = thread.length + len(more), not self._names_ids
+        asked = {**self._completion_parameters(params, length), **({"return_token_ids": True} if echo else {})}
         new = ids_text(more)[:-1] + b"]"
         reasoning = self.settings.reasoning
 
         def parse(raw: bytes) -> Any:
-            at = raw.find(KEY) + len(KEY)
+            at = raw.find(KEY) + len(KEY) if echo else 0
             end = thread.end_in(raw, at) if at >= len(KEY) else None
             if end is not None and raw.startswith(new, end):
-                return _as_chat(strict_json.loads_answer(raw[:at] + raw[end + len(new) - 1 :]), reasoning, echoed=True)
+                value = strict_json.loads_answer(raw[:at] + raw[end + len(new) - 1 :])
+                return _as_chat(value, reasoning, taken_whole=True)
             value = strict_json.loads_answer(raw)
-            return _as_chat(value, reasoning, echoed=_echo(value) == [*thread.ids, *more])
+            same = _echo(value) == [*thread.ids, *more] if echo else _prompt_tokens(value) == length
+            return _as_chat(value, reasoning, taken_whole=same)
 
         def make(value: Any) -> tuple[Response, JSON]:
             return self.read(value, params, taken), value
 
         answer = await self.upstream.ask(
             "/completions",
-            b"".join((b'{"prompt":[', *thread.text, new, b",", tail)),
+            b"".join((b'{"prompt":[', *thread.text, new, b",", strict_json.dumps(asked)[1:])),
             deadline=request.deadline,
             pin=request.session_id,
             parse=parse,
@@ -151,11 +162,16 @@ class VLLM(ChatBackend):
         response, value = made
         response.attempts, response.model_s, response.endpoint = answer.attempts, answer.model_s, answer.endpoint
         memory.builder.append_answer(value["choices"][0]["message"], response.output)
-        if value["echoed"]:
-            self._keep(request, response, value["choices"][0], more, thread, "exact")
+        choice, whole = value["choices"][0], value["taken_whole"]
+        named = _named_ids(choice)
+        if echo:
+            self._names_ids = whole and _prompt_tokens(value) == length and named == choice.get("token_ids")
         else:
-            whole = Thread()
-            self._keep(request, response, value["choices"][0], [*thread.ids, *more], whole, "retokenized")
+            choice["token_ids"], self._names_ids = named, whole and named is not None
+        if whole:
+            self._keep(request, response, choice, more, thread, "exact")
+        else:
+            self._keep(request, response, choice, [*thread.ids, *more], Thread(), "retokenized")
         return response
 
     def _completion_parameters(self, params: JSON, prompt_length: int) -> JSON:
@@ -174,7 +190,7 @@ class VLLM(ChatBackend):
             if body["max_tokens"] < 1:
                 limit = self._max_model_len
                 raise ContextOverflow(f"the model takes {limit} tokens and the prompt has {prompt_length}")
-        return {**body, **self.settings.extra_body, "return_token_ids": True, "logprobs": 0}
+        return {**body, **self.settings.extra_body, "return_tokens_as_token_ids": True, "logprobs": 0}
 
     def take_tokens(self, request: Request, response: Response, value: JSON) -> None:
         """The ids of a chat completion, checked against those of the steps before."""
@@ -235,7 +251,7 @@ class VLLM(ChatBackend):
         self._parser_agrees = isinstance(text, str) and _same_calls(text, calls)
 
 
-def _as_chat(value: Any, reasoning: Reasoning, *, echoed: bool) -> Any:
+def _as_chat(value: Any, reasoning: Reasoning, *, taken_whole: bool) -> Any:
     """A completion as the chat completion it would have been."""
     choices = value.get("choices") if isinstance(value, dict) else None
     if not isinstance(choices, list) or not choices or not isinstance(choices[0].get("text"), str):
@@ -248,12 +264,29 @@ def _as_chat(value: Any, reasoning: Reasoning, *, echoed: bool) -> Any:
         message["reasoning_content"] = thoughts
     if calls:
         message["tool_calls"] = calls
-    return {**value, "choices": [{**choice, "message": message}], "echoed": echoed}
+    return {**value, "choices": [{**choice, "message": message}], "taken_whole": taken_whole}
 
 
 def _echo(value: Any) -> Any:
     choices = value.get("choices") if isinstance(value, dict) else None
     return choices[0].get("prompt_token_ids") if isinstance(choices, list) and choices else None
+
+
+def _prompt_tokens(value: Any) -> Any:
+    usage = value.get("usage") if isinstance(value, dict) else None
+    return usage.get("prompt_tokens") if isinstance(usage, dict) else None
+
+
+def _named_ids(choice: JSON) -> list[int] | None:
+    """The generated ids, where the log-probabilities of a completion are of tokens written `token_id:17`."""
+    scores = choice.get("logprobs")
+    tokens = scores.get("tokens") if isinstance(scores, dict) else None
+    if not isinstance(tokens, list) or not all(isinstance(each, str) and each.startswith(NAMED) for each in tokens):
+        return None
+    try:
+        return [int(each[len(NAMED) :]) for each in tokens]
+    except ValueError:
+        return None
 
 
 def _log_probs(choice: JSON) -> Any:

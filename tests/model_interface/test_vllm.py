@@ -1,9 +1,14 @@
 """Token ids across tool turns: the vllm backend against the strict fake upstream, which gives ids as vLLM does."""
 
+from collections.abc import Callable
+from itertools import count
 from typing import Any
+
+import pytest
 
 from tests.model_interface.conftest import TOOL, interface
 from wire.testing import serving
+from wire.testing import upstream as fake
 from wire.testing.upstream import MSG, TC, Upstream
 
 CALLS = [
@@ -39,6 +44,88 @@ async def test_later_steps_go_in_tokens_and_are_exact(output: Any) -> None:
     assert whole_ids(replies) == up.bodies[-1]["prompt"] + last["generation_token_ids"]
     assert replies[1]["output"][0]["arguments"] == '{"city": "Rome"}'
     assert replies[-1]["output"][0]["content"][0]["text"] == "Sunny."
+
+
+def altered(monkeypatch: pytest.MonkeyPatch, change: Callable[[dict[str, Any], dict[str, Any], int], None]) -> None:
+    """Completions are as `change` leaves them; it gets the answer, the request, and how many came before."""
+    real, number = fake._as_completion, count()
+
+    def completion(answer: Any, body: Any, prompt: Any) -> Any:
+        made = real(answer, body, prompt)
+        change(made, body, next(number))
+        return made
+
+    monkeypatch.setattr(fake, "_as_completion", completion)
+
+
+async def test_the_echo_of_the_prompt_is_asked_for_until_it_is_known_to_be_needless(output: Any) -> None:
+    """It grows with the episode; a server that was seen to take ids as they are, and that names those it samples, is spared it."""
+    up = Upstream([*CALLS, MSG("Sunny.")])
+    replies = await episode(up, output, token_ids="required")
+    assert [each.get("return_token_ids") for each in up.bodies] == [True, True, None, None]
+    assert [reply["trivium"]["tokens"]["fidelity"] for reply in replies] == ["exact"] * 4
+    for reply, body in zip(replies[1:], up.bodies[1:], strict=True):
+        assert (
+            body["prompt"][-len(reply["trivium"]["tokens"]["prompt_token_ids"]) :]
+            == reply["trivium"]["tokens"]["prompt_token_ids"]
+        )
+
+
+async def test_a_server_that_does_not_name_ids_is_asked_for_the_echo_each_time(
+    output: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A token's text that looks like a number is no id."""
+
+    def numbers(made: Any, body: Any, before: int) -> None:
+        made["choices"][0]["logprobs"]["tokens"] = [str(each) for each in made["choices"][0]["token_ids"]]
+
+    altered(monkeypatch, numbers)
+    up = Upstream([*CALLS, MSG("Sunny.")])
+    replies = await episode(up, output)
+    assert [each.get("return_token_ids") for each in up.bodies] == [True] * 4
+    assert [reply["trivium"]["tokens"]["fidelity"] for reply in replies] == ["exact"] * 4
+
+
+@pytest.mark.parametrize("echo", [True, False])
+async def test_a_prompt_that_was_not_taken_as_it_is_is_not_exact(
+    output: Any, monkeypatch: pytest.MonkeyPatch, echo: bool
+) -> None:
+    """A server that puts an id before the prompt, seen by the echo or by the count, which is not trusted any more then."""
+
+    def added(made: Any, body: Any, before: int) -> None:
+        if before == (0 if echo else 1):
+            made["usage"]["prompt_tokens"] += 1
+            if echo:
+                made["choices"][0]["prompt_token_ids"].insert(0, 7)
+
+    altered(monkeypatch, added)
+    up = Upstream([*CALLS, MSG("Sunny.")])
+    replies = await episode(up, output)
+    found = [reply["trivium"]["tokens"]["fidelity"] for reply in replies]
+    assert found == ["exact", "retokenized", "exact", "exact"] if echo else ["exact", "exact", "retokenized", "exact"]
+    assert [each.get("return_token_ids") for each in up.bodies] == [
+        True,
+        True,
+        True if echo else None,
+        None if echo else True,
+    ]
+
+
+async def test_ids_that_are_not_named_any_more_are_lost_and_said_to_be(
+    output: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Replicas differ: a step without ids, then a new segment."""
+
+    def unnamed(made: Any, body: Any, before: int) -> None:
+        if before == 1:
+            made["choices"][0]["logprobs"]["tokens"] = ["a"] * len(made["choices"][0]["logprobs"]["tokens"])
+
+    altered(monkeypatch, unnamed)
+    up = Upstream([*CALLS, MSG("Sunny.")])
+    replies = await episode(up, output)
+    assert replies[2]["trivium"]["tokens"] is None
+    assert replies[3]["trivium"]["tokens"]["fidelity"] in ("exact", "retokenized", "forked")
+    assert up.received[3].path.endswith("/chat/completions")
 
 
 async def test_ids_and_log_probabilities_are_all_there_and_equally_long(output: Any) -> None:

@@ -261,7 +261,8 @@ def _as_completion(answer: JSON, body: JSON, prompt: list[int]) -> JSON:
     if body.get("return_token_ids"):
         completion |= {"prompt_token_ids": prompt, "token_ids": ids}
     if body.get("logprobs") is not None:
-        names = [f"token_id:{each}" for each in ids]
+        named = bool(body.get("return_tokens_as_token_ids"))
+        names = [f"token_id:{each}" if named else tokens.decode([each]) for each in ids]
         scores = [tokens.log_prob(each, index) for index, each in enumerate(ids)]
         completion["logprobs"] = {"tokens": names, "token_logprobs": scores, "text_offset": [], "top_logprobs": None}
     usage = {"prompt_tokens": len(prompt), "completion_tokens": len(ids), "total_tokens": len(prompt) + len(ids)}
