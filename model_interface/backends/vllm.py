@@ -31,6 +31,7 @@ CHAT_ONLY = (
     "logprobs",
     "top_logprobs",
     "reasoning_effort",
+    "return_token_ids",  # asked for apart
 )
 TURN = "chat_template_kwargs"  # a parameter that changes the template: only the server's own rendering is right then
 

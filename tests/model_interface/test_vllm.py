@@ -65,10 +65,17 @@ async def test_the_echo_of_the_prompt_is_asked_for_until_it_is_known_to_be_needl
     assert [each.get("return_token_ids") for each in up.bodies] == [True, True, None, None]
     assert [reply["trivium"]["tokens"]["fidelity"] for reply in replies] == ["exact"] * 4
     for reply, body in zip(replies[1:], up.bodies[1:], strict=True):
-        assert (
-            body["prompt"][-len(reply["trivium"]["tokens"]["prompt_token_ids"]) :]
-            == reply["trivium"]["tokens"]["prompt_token_ids"]
-        )
+        new = reply["trivium"]["tokens"]["prompt_token_ids"]
+        assert body["prompt"][-len(new) :] == new
+
+
+async def test_nor_is_it_asked_for_where_calls_are_constrained(output: Any) -> None:
+    """Whose requests are made of the chat's parameters."""
+    calls = [MSG('{"tool": "get_weather", "arguments": {"city": "Rome"}}')] * 3
+    up = Upstream([*calls, MSG('{"answer": "Sunny."}')])
+    replies = await episode(up, output, token_ids="required", tool_calls="constrained")
+    assert [each.get("return_token_ids") for each in up.bodies] == [True, True, None, None]
+    assert [reply["trivium"]["tokens"]["fidelity"] for reply in replies] == ["exact"] * 4
 
 
 async def test_a_server_that_does_not_name_ids_is_asked_for_the_echo_each_time(
