@@ -1,6 +1,6 @@
 """What one model call costs in the model interface at turn 10, 40 and 80 of a conversation, beside a bare pass-through of the same bytes.
 
-    python benchmarks/model_interface.py [--conversations 40] [--modes text ids tokens]
+    python benchmarks/model_interface.py [--conversations 60] [--modes text ids tokens]
 
 CPU time is the server process's own clock, read before and after batches of calls that are all at the same turn. The pass-through is an
 ASGI function and a client in a process of its own: for each call it sends the very bytes upstream that the model interface sent there, and
@@ -163,7 +163,7 @@ def serve(role: str, upstream: str, extra: str) -> None:
         app = Bare(upstream, Path(extra), own=role == "own")
     else:
         app = model_interface(ModelInterfaceSettings(base_url=upstream, model="m", **MODES[extra]))
-        calm_collector()
+    calm_collector()
     bound = socket.socket()
     bound.bind(("127.0.0.1", 0))
     bound.listen(1024)
@@ -330,6 +330,8 @@ def main() -> None:
     parser.add_argument("--modes", nargs="*", default=list(MODES), choices=list(MODES))
     parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.conversations < BATCHES or options.conversations % BATCHES:
+        parser.error(f"--conversations is {options.conversations}; they are measured in {BATCHES} batches")
     if options.serve:
         serve(*options.serve)
         return

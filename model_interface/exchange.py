@@ -29,7 +29,7 @@ class Fault(Exception):
         self.failure = failure
         self.again = again
         self.retry_after = retry_after
-        self.free = free  # a kept-alive connection had been closed: the server never saw the call
+        self.free = free  # the connection had been closed: most likely the server never saw the call
 
 
 class Exchange:
@@ -88,8 +88,10 @@ class Exchange:
             raise self._unreachable(endpoint, str(error)) from error
         except TimeoutError as error:
             raise self._timed_out(endpoint, sent_at, limit_s) from error
-        except (http.NotHttp, http.TooLarge) as error:
+        except http.NotHttp as error:
             raise self._not_http(endpoint, str(error)) from error
+        except http.TooLarge as error:
+            raise self._too_large(endpoint, str(error)) from error
         except http.Broken as error:
             raise self._cut(endpoint, str(error), error.status, error.body, free=error.silent) from error
         return answer.status, answer.headers, answer.body
@@ -127,7 +129,10 @@ class Exchange:
         return self._proxies[endpoint.url]
 
     def _head(self, method: str, endpoint: Endpoint, path: str) -> tuple[http.Origin, str]:
-        url = _url(endpoint, path)
+        try:
+            url = _url(endpoint, path)
+        except ValueError as error:  # a port that is none
+            raise http.NoConnection(str(error)) from error
         made = self._heads[method, endpoint.url, path] = http.Origin.of(url), http.head(method, url, self._headers)
         return made
 
@@ -142,6 +147,8 @@ class Exchange:
                 answer = await self._requested(method, endpoint, path, body)
                 async with answer:
                     await self._collect(answer, chunks)
+        except http.TooLarge as error:
+            raise self._too_large(endpoint, str(error)) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise self._broken(endpoint, error, answer, b"".join(chunks), sent_at, limit_s) from error
         headers = {name.lower(): value for name, value in answer.headers.items()}
@@ -160,7 +167,7 @@ class Exchange:
             chunks.append(chunk)
             size += len(chunk)
             if size > self._max_body_bytes:
-                raise ValueError(f"an answer over {self._max_body_bytes} bytes")
+                raise http.TooLarge(f"more than {self._max_body_bytes} bytes")
 
     def _broken(
         self,
@@ -197,6 +204,10 @@ class Exchange:
         self._counted(endpoint, "not_http")
         failure = Failed("model_invalid_response", f"{_named(endpoint)} answered what is no HTTP: {cause}")
         return Fault(failure, again=True)
+
+    def _too_large(self, endpoint: Endpoint, cause: str) -> Fault:
+        self._counted(endpoint, "too_large")
+        return Fault(Failed("model_invalid_response", f"{_named(endpoint)} answered with {cause}"), again=True)
 
     def _cut(self, endpoint: Endpoint, cause: str, status: int | None, body: bytes, *, free: bool) -> Fault:
         what = _named(endpoint)

@@ -43,7 +43,7 @@ def retry_after_s(value: str | None, now: datetime) -> float | None:
 def _until(date: str, now: datetime) -> float:
     try:
         then = email.utils.parsedate_to_datetime(date)
-    except ValueError:
+    except (ValueError, OverflowError):  # a year past all reckoning
         return 0.0
     if then.tzinfo is None:  # RFC 9110: an HTTP date is in GMT
         then = then.replace(tzinfo=UTC)

@@ -25,6 +25,7 @@ from wire.deadline import Deadline
 from wire.errors import Failed, UsageError
 from wire.metrics import Metrics
 
+FRAMING = frozenset({"connection", "content-length", "transfer-encoding"})  # headers that say where a request ends
 PUSHED_BACK = frozenset({429, 503, 529})  # statuses that ask for fewer calls at once
 
 log = logging.getLogger(__name__)
@@ -80,7 +81,7 @@ class Upstream:
         *,
         deadline: Deadline,
         pin: str | None = None,
-        parse: Callable[[bytes], Any] = strict_json.loads_answer,
+        parse: Callable[[bytes], Any] = strict_json.loads,
         make: Callable[[Any], Any] | None = None,
         method: str = "POST",
     ) -> Answer:
@@ -171,8 +172,9 @@ class Upstream:
             self._counted(endpoint, "200")
             endpoint.up()
             return answer
-        raw = b"".join([chunk async for chunk in self._exchange.chunks(endpoint, answer, limit_s)])
-        answer.close()
+        async with answer:
+            left_s = max(0.0, limit_s - (time.monotonic() - sent_at))
+            raw = b"".join([chunk async for chunk in self._exchange.chunks(endpoint, answer, left_s)])
         raise self._bad_status(endpoint, answer.status, answer.headers.get("Retry-After"), raw, sent_at)
 
     async def _chunks(
@@ -265,9 +267,9 @@ def _headers(settings: ModelInterfaceSettings) -> tuple[dict[str, str], str]:
     key = settings.api_key.get_secret_value() if settings.api_key else ""
     if key:
         headers["Authorization"] = f"Bearer {key}"
-    for name, value in settings.headers.items():  # whoever sets one of ours means it
-        headers = {other: each for other, each in headers.items() if other.lower() != name.lower()}
-        headers[name] = value.get_secret_value()
+    headers = http.merged(headers, {name: value.get_secret_value() for name, value in settings.headers.items()})
+    if not FRAMING.isdisjoint(map(str.lower, headers)):
+        raise UsageError(f"model_interface.headers: {', '.join(sorted(FRAMING))} are not for a config to set")
     try:
         http.lines(headers)
     except ValueError:

@@ -7,6 +7,7 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import isqrt
 
 from rollouts.keys import NEW, OK, PERMANENT, SPENT, WAITING, Keys
 from rollouts.settings import GroupSettings
@@ -15,9 +16,7 @@ Key = tuple[int, int]
 """(task, sample)."""
 
 SERVER_LOST = frozenset({"agent_lost", "session_lost", "tool_connection_lost"})
-"""Kinds that say that a server of ours died under the rollout: its own doing, or that of another that was there."""
-SUSPECT = 2  # attempts failed, from which on a rollout under which a server died is kept apart
-MOST_APART = 1 << 20
+"""Kinds that a rollout ends with when a server of ours dies under it, by its own doing or that of another that was there."""
 
 _LEAST_WEIGHT = 1e-9  # a source of weight 0 starts when the others have nothing left
 
@@ -84,16 +83,14 @@ class Schedule:
         if self._is_alone:
             return None
         key = self._next(now, fits)
-        if key is None and not self._out and not self._later:
+        if key is None and not self._out and not self._later and not self._apart:
             key = self._next_alone(fits)
         self._out += key is not None
         return key
 
     def _next(self, now: float, fits: Callable[[int], bool]) -> Key | None:
-        while self._apart.waiting and self._apart.free:
-            key = self._apart.waiting.popleft()
-            if self._open(key) and fits(key[0]):
-                return self._apart.enter(key)
+        if (key := self._next_apart(fits)) is not None:
+            return key
         while self._later and self._later[0][0] <= now:
             key = heapq.heappop(self._later)[2]
             if self._open(key) and fits(key[0]) and self._may_start(key):
@@ -108,8 +105,17 @@ class Schedule:
                     self._parts[index].taken += 1
                     return key
             del self._feeds[index]
-        if self._later and self._later[0][0] <= now:  # called for while the feeds ran out
+        if self._apart.free or (
+            self._later and self._later[0][0] <= now
+        ):  # found, or called for, while the feeds ran out
             return self._next(now, fits)
+        return None
+
+    def _next_apart(self, fits: Callable[[int], bool]) -> Key | None:
+        while self._apart.free:
+            key = self._apart.next()
+            if self._open(key) and fits(key[0]):
+                return self._apart.enter(key)
         return None
 
     def again(self, key: Key, at: float) -> None:
@@ -167,20 +173,16 @@ class Schedule:
         return None
 
     def _may_start(self, key: Key) -> bool:
-        """Whether a rollout starts now; one that may have killed a server waits until it can do no harm.
+        """Whether a rollout starts now; one that may have killed a server waits until it does little harm, and then none.
 
         When a server dies again under its last attempt, it fails for good: nothing else is in flight then, so it is its own doing.
         """
-        attempts = self._keys.attempts(*key)
-        if self._lost(key) and attempts + 1 >= self._attempts:
+        if not self._lost(key):
+            return True
+        if self._keys.attempts(*key) + 1 >= self._attempts:
             self._alone.append(key)
             return False
-        if not self._lost(key) or attempts < SUSPECT:
-            return True
-        if self._apart.free:
-            self._apart.enter(key)
-            return True
-        self._apart.waiting.append(key)
+        self._apart.wait(key)
         return False
 
     def _lost(self, key: Key) -> bool:
@@ -216,28 +218,52 @@ class Schedule:
 
 
 class _Apart:
-    """Rollouts under which a server died more than once and that have attempts to spare: one of them may be what kills it.
+    """Rollouts under which a server died and that have attempts to spare: one of them may be what kills it.
 
-    They run one at a time, so that it takes few of the others along; after each that ends well twice as many may run at once.
+    They run a few at a time, so that it takes few of the others along to their last attempt, where each runs alone. With n of them, batches
+    of about the square root of n take the fewest rounds of both kinds together; where they end well there is room for twice as many.
     """
 
     def __init__(self) -> None:
-        self.waiting: deque[Key] = deque()
+        self._waiting: deque[Key] = deque()
         self._in_flight: set[Key] = set()
-        self._room = 1
+        self._few = self._room = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
 
     @property
     def free(self) -> bool:
-        return len(self._in_flight) < self._room
+        """Whether the next one may start."""
+        return bool(self._waiting) and len(self._in_flight) < self._room
+
+    def wait(self, key: Key) -> None:
+        """One more."""
+        self._waiting.append(key)
+        self._few = max(self._few, isqrt(self._together))
+        self._room = max(self._room, self._few)
+
+    def next(self) -> Key:
+        """The one that has waited longest."""
+        return self._waiting.popleft()
 
     def enter(self, key: Key) -> Key:
+        """It starts."""
         self._in_flight.add(key)
         return key
 
     def leave(self, key: Key, *, survived: bool) -> None:
+        """It has ended, if it was one of these."""
         if key in self._in_flight:
             self._in_flight.remove(key)
-            self._room = min(self._room * 2, MOST_APART) if survived else 1
+            if survived and self._together:
+                self._room = min(self._room + 1, 2 * self._few)
+            else:
+                self._few = self._room = isqrt(self._together)
+
+    @property
+    def _together(self) -> int:
+        return len(self._waiting) + len(self._in_flight)
 
 
 def extra_samples(groups: GroupSettings) -> int:

@@ -85,7 +85,7 @@ def server_for(app: App) -> uvicorn.Server:
 
 
 def calm_collector() -> None:
-    """Look for garbage in cycles less often, and never among what start-up made: a tenth of a busy server's time."""
+    """Look for garbage in cycles less often, and never among what the imports made: a tenth of a busy server's time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECT_AFTER)

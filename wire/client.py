@@ -9,7 +9,6 @@ import enum
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from types import TracebackType
 from typing import Self
 
@@ -124,7 +123,7 @@ class Client:
         self.addresses = dict(addresses)
         self.token = token
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
-        self._named = frozenset(map(str.lower, self._headers))
+        self._named = frozenset(map(str.lower, {HEADER, "Host", "Accept-Encoding", "Authorization", *self._headers}))
         self._pool = http.Pool(connections=connections, connect_s=CONNECT_S, keep_alive_s=KEEP_ALIVE_S)
         self._heads: dict[tuple[str, str], tuple[http.Origin, str]] = {}
 
@@ -196,12 +195,14 @@ class Client:
         left, url = deadline.left(), self.addresses[server].rstrip("/") + path
         if left <= 0:
             raise TimedOut(f"{server} was not asked for {path}: no time is left", server)
-        sent = {HEADER: f"{left:.3f}", **headers} if headers else {HEADER: f"{left:.3f}"}
+        own = {HEADER: f"{left:.3f}"}
         try:
             origin, head = self._heads.get((method, url)) or self._head(method, url)
-            if not self._named.isdisjoint(map(str.lower, sent)):  # the caller's own count
-                head = http.head(method, URL(url), _without(self._headers, sent))
-            answer = await self._pool.call(origin, head + http.lines(sent), body, left)
+            if headers and not self._named.isdisjoint(map(str.lower, headers)):  # the caller's own count
+                head = http.head(method, URL(url), http.merged({**self._headers, **own}, headers))
+            else:
+                head += http.lines({**own, **headers} if headers else own)
+            answer = await self._pool.call(origin, head, body, left)
         except http.NoConnection as error:
             raise Unreachable(f"{server} at {url}: no connection ({error})", server) from error
         except TimeoutError as error:
@@ -214,7 +215,10 @@ class Client:
     def _head(self, method: str, url: str) -> tuple[http.Origin, str]:
         if len(self._heads) >= CACHED_HEADS:
             self._heads.clear()
-        parsed = URL(url)
+        try:
+            parsed = URL(url)
+        except ValueError as error:
+            raise http.NoConnection(str(error)) from error
         made = self._heads[method, url] = (http.Origin.of(parsed), http.head(method, parsed, self._headers))
         return made
 
@@ -224,17 +228,11 @@ def _wait_s(attempt: int) -> float:
     return random.uniform(FIRST_WAIT_S / 2, longest)
 
 
-def _without(headers: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
-    named = set(map(str.lower, others))
-    return {name: value for name, value in headers.items() if name.lower() not in named}
-
-
 def _cookies(lines: list[str]) -> dict[str, str]:
-    """Names and values of `Set-Cookie` lines; one that is none is passed over."""
-    found = SimpleCookie()
+    """Names and values of `Set-Cookie` lines, as RFC 6265 (5.2) reads them; the attributes are for browsers."""
+    found = {}
     for line in lines:
-        try:
-            found.load(line)
-        except CookieError:
-            continue
-    return {name: each.value for name, each in found.items()}
+        name, equals, value = line.partition(";")[0].partition("=")
+        if equals and name.strip():
+            found[name.strip()] = value.strip()
+    return found

@@ -36,8 +36,8 @@ def loads(data: bytes | bytearray | str) -> Any:
         return _loads_slowly(data)
 
 
-def loads_answer(data: bytes) -> Any:
-    """The same for a model server's answer, in half the time: a whole number past 64 bits, of which such an answer has none, is a float."""
+def loads_numbers(data: bytes) -> Any:
+    """The same in half the time, for texts that are mostly token ids and log-probs: a whole number past 64 bits becomes a float here."""
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:

@@ -103,7 +103,7 @@ class VLLM(ChatBackend):
             at = raw.find(KEY) + len(KEY)
             end = thread.end_in(raw, at) if thread is not None and at >= len(KEY) else None
             went_on = end is not None
-            return strict_json.loads_answer(raw if end is None else raw[:at] + raw[end:])
+            return strict_json.loads_numbers(raw if end is None else raw[:at] + raw[end:])
 
         def make(value: Any) -> tuple[Response, JSON]:
             return self.read(value, params, taken), value
@@ -142,9 +142,9 @@ class VLLM(ChatBackend):
             at = raw.find(KEY) + len(KEY) if echo else 0
             end = thread.end_in(raw, at) if at >= len(KEY) else None
             if end is not None and raw.startswith(new, end):
-                value = strict_json.loads_answer(raw[:at] + raw[end + len(new) - 1 :])
+                value = strict_json.loads_numbers(raw[:at] + raw[end + len(new) - 1 :])
                 return _as_chat(value, reasoning, taken_whole=True)
-            value = strict_json.loads_answer(raw)
+            value = strict_json.loads_numbers(raw)
             same = _echo(value) == [*thread.ids, *more] if echo else _prompt_tokens(value) == length
             return _as_chat(value, reasoning, taken_whole=same)
 

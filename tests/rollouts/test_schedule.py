@@ -46,45 +46,84 @@ def lost(keys: Keys, planned: Schedule, *taken: Key, kind: str = "agent_lost") -
         planned.again(key, 0.0)
 
 
-@pytest.mark.parametrize("kind", sorted(SERVER_LOST))
-def test_the_last_attempt_of_a_suspect_is_alone(kind: str) -> None:
-    """Lost twice of three: each waits until nothing else is left or in flight, and nothing starts beside it."""
-    keys = Keys(4, 1, rewards=False)
-    planned = schedule(keys, Part(range(4), 1))
-    first, second = planned.take(0.0), planned.take(0.0)
-    assert first and second
-    for _ in range(2):
-        lost(keys, planned, first, second, kind=kind)
-        if keys.attempts(*first) == 1:
-            assert (planned.take(0.0), planned.take(0.0)) == (first, second)
-    assert drained(planned) == [(2, 0), (3, 0)], "what is new comes first"
-    for key in ((2, 0), (3, 0)):
-        assert planned.take(0.0) is None, "not while anything is in flight"
+def well(keys: Keys, planned: Schedule, *taken: Key) -> None:
+    """These have a verdict."""
+    for key in taken:
         keys.succeed(*key, 1.0)
         planned.ended(key)
-    assert drained(planned) == [first], "one at a time"
-    planned.again((3, 0), 0.0)
-    assert planned.take(0.0) is None and planned.next_at() is None
+
+
+@pytest.mark.parametrize("kind", sorted(SERVER_LOST))
+def test_the_last_attempt_of_a_suspect_is_alone(kind: str) -> None:
+    """Of two attempts one is lost: each waits until nothing else is left or in flight, and nothing starts beside it."""
+    keys = Keys(5, 2, rewards=False)
+    planned = schedule(keys, Part(range(5), 1), attempts=2, policy="refill")
+    first, second = planned.take(0.0), planned.take(0.0)
+    assert first and second
+    lost(keys, planned, first, second, kind=kind)
+    assert drained(planned) == [(2, 0), (3, 0), (4, 0)], "what is new comes first"
+    for key in ((2, 0), (3, 0)):
+        assert planned.take(0.0) is None, "not while anything is in flight"
+        well(keys, planned, key)
+    keys.fail(4, 0, "timeout", WAITING)
+    planned.ended((4, 0))
+    planned.again((4, 0), 9.0)
+    assert planned.take(0.0) is None and planned.next_at() == 9.0, "nor while anything is still to come"
+    assert planned.take(9.0) == (4, 0)
+    well(keys, planned, (4, 0))
+
+    assert drained(planned, 9.0) == [first], "one at a time"
+    planned.again((first[0], 1), 0.0)
+    assert planned.take(9.0) is None and planned.next_at() is None, "not even what is called for meanwhile"
     keys.fail(*first, kind, SPENT)
     planned.ended(first)
-    assert drained(planned) == [second]
+    assert planned.take(9.0) == (first[0], 1)
+    well(keys, planned, (first[0], 1))
+    assert drained(planned, 9.0) == [second]
+
+
+def test_suspects_that_end_meanwhile_or_do_not_fit_are_not_waited_for() -> None:
+    """Their group has enough, or the time is short: the next one is asked."""
+    keys = Keys(3, 1, rewards=False)
+    planned = schedule(keys, Part(range(3), 1), attempts=2)
+    lost(keys, planned, *drained(planned))
+    keys.succeed(0, 0, 1.0)
+    assert planned.take(0.0, lambda task: task != 1) == (2, 0)
 
 
 def test_suspects_with_attempts_to_spare_run_few_at_a_time() -> None:
-    """One at first; when it ends well two, and one again when a server dies."""
-    keys = Keys(6, 1, rewards=False)
-    planned = schedule(keys, Part(range(6), 1), attempts=9)
-    for _ in range(2):
-        lost(keys, planned, *drained(planned))
-    assert drained(planned) == [(0, 0)]
-    keys.succeed(0, 0, 1.0)
-    planned.ended((0, 0))
-    assert drained(planned) == [(1, 0), (2, 0)]
-    lost(keys, planned, (1, 0))
-    assert drained(planned) == []
-    keys.succeed(2, 0, 1.0)
-    planned.ended((2, 0))
-    assert len(drained(planned)) == 2
+    """About the square root of them; one more for each that ends well, and few again when a server dies."""
+    keys = Keys(30, 1, rewards=False)
+    planned = schedule(keys, Part(range(17), 1))
+    lost(keys, planned, *drained(planned))
+    at_first = drained(planned)
+    assert at_first == [(task, 0) for task in range(4)]
+    well(keys, planned, *at_first[:2])
+    more = drained(planned)
+    assert len(more) == 4, "in place of the two that ended, and two more"
+    lost(keys, planned, *at_first[2:], *more)
+    assert len(drained(planned)) == 3, "of nine that are left, and the six wait for the end"
+
+
+@pytest.mark.parametrize("killers", [{7}, {0, 100, 255}])
+def test_killers_cost_few_rounds_and_nobody_else(killers: set[int]) -> None:
+    """256 at once, one or three of them kill the server whenever they run; one by one would be 256 rounds and more."""
+    keys = Keys(256, 1, rewards=False)
+    planned = schedule(keys, Part(range(256), 1))
+    rounds = 0
+    while taken := drained(planned):
+        rounds += 1
+        if killers.isdisjoint(task for task, _ in taken):
+            well(keys, planned, *taken)
+            continue
+        for key in taken:
+            spent = keys.attempts(*key) == 2
+            keys.fail(*key, "agent_lost", SPENT if spent else WAITING)
+            planned.ended(key)
+            if not spent:
+                planned.again(key, 0.0)
+    assert {task for task in range(256) if keys.state(task, 0) != OK} == killers
+    assert rounds < 110
 
 
 def test_a_task_that_does_not_fit_is_left_out() -> None:
