@@ -73,8 +73,10 @@ def sft(episode: Episode, selection: Selection) -> Iterator[Record]:
 
 
 def unsloth(episode: Episode, selection: Selection) -> Iterator[Record]:
-    """`{conversations, tools}`: role and content, as Unsloth's chat templates read it."""
-    yield _told({"conversations": with_objects(_dialogue(episode))}, episode)
+    """`{prompt, completion, tools}`: what Unsloth's own preparation renders and masks; its `conversations` take no tool calls."""
+    _dialogue(episode)
+    prompt, completion = with_objects(prompt_of(episode.line)), with_objects(completion_of(episode.line))
+    yield _told({"prompt": prompt, "completion": completion}, episode)
 
 
 def openai(episode: Episode, selection: Selection) -> Iterator[Record]:
@@ -133,7 +135,7 @@ FORMATS: dict[str, Format] = {
         Format("trl-sft", "TRL: {messages, tools} for supervised fine-tuning", sft),
         Format("trl-dpo", "TRL: {prompt, chosen, rejected}", pair=dpo),
         Format("trl-kto", "TRL: {prompt, completion, label}", kto),
-        Format("unsloth", "Unsloth: {conversations, tools}", unsloth),
+        Format("unsloth", "Unsloth: {prompt, completion, tools} for supervised fine-tuning", unsloth),
         Format("nemo-rl", "NeMo RL: rows with token fields on output items", gym.nemo_rl, grouped=True),
         Format("nemo-rl-sft", "NeMo RL: {messages, tools}", sft),
         Format("nemo-rl-preference", "NeMo RL: {context, completions}", pair=nemo_rl_preference),

@@ -7,6 +7,7 @@ from rollouts.export.conversation import prompt_of
 from rollouts.export.reading import Episode, Line, NotExported, Selection
 from rollouts.export.samples import samples_of
 from rollouts.export.tokens import turns_of
+from wire import strict_json
 from wire.responses import TOKEN_FIELDS
 from wire.rollout import RESERVED
 
@@ -61,7 +62,10 @@ def _ends(items: list[dict[str, Any]]) -> list[int]:
 
 
 def verl(episode: Episode, selection: Selection) -> Iterator[Record]:
-    """A row of a veRL data set: the prompt as role and content, what rewards it, and which agent plays it."""
+    """A row of a veRL data set: the prompt as role and content, what rewards it, and which agent plays it.
+
+    What differs from row to row is JSON text, since its reader makes one struct of every object: keys of other rows would come in, as null.
+    """
     line = episode.line
     truth = {
         name: value
@@ -72,11 +76,21 @@ def verl(episode: Episode, selection: Selection) -> Iterator[Record]:
         "data_source": episode.identity["environment"],
         "prompt": prompt_of(line),
         "ability": episode.identity["environment"],
-        "reward_model": {"style": "rule", "ground_truth": truth},
+        "reward_model": {"style": "rule", "ground_truth": _text(truth)},
         "agent_ref": line.get("agent_ref") or {},
-        "responses_create_params": (line.get("task_input") or line).get("responses_create_params") or {},
-        "extra_info": {**episode.identity, **episode.standing, "reward": float(line["reward"]), "split": "train"},
+        "responses_create_params": _text((line.get("task_input") or line).get("responses_create_params") or {}),
+        "extra_info": {
+            "index": episode.identity["task_index"],
+            **episode.identity,
+            **episode.standing,
+            "reward": float(line["reward"]),
+            "split": "train",
+        },
     }
+
+
+def _text(value: Any) -> str:
+    return strict_json.dumps(value).decode()
 
 
 _OURS = RESERVED | {"environment", "agent_ref", "task_index", "rollout_index", "attempt", "group_size"}
