@@ -362,7 +362,7 @@ def test_a_hosts_addresses_are_looked_up_once_and_each_is_tried(run: Any, monkey
 
         async with Scripted([OK]) as server:
             server.url = server.url.with_host("models.test")
-            server.pool._names._look_up = look_up
+            server.pool._names.look_up = look_up
             answers = await asyncio.gather(*(server.post() for _ in range(5)))
             assert [each.status for each in answers] == [200] * 5 and asked == 1
 
