@@ -1,6 +1,9 @@
 """What `verify` gave, made into the members of the reply, or into the failure that it is."""
 
 import sys
+import sysconfig
+import traceback
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -85,14 +88,33 @@ def raised(error: BaseException, doing: str, kind: str) -> Failed:
         where = ".".join(map(str, first["loc"]))
         return Failed("invalid_reward", f"{doing}: {where}: {first['msg']}")
     text = _text(error)
-    return Failed(kind, f"{doing} raised {type(error).__name__}" + (f": {text}" if text else ""))
+    return Failed(kind, f"{doing} raised {type(error).__name__}" + (f": {text}" if text else "") + _place(error))
+
+
+def _place(error: BaseException) -> str:
+    """` (world.py:17)`: the last line of the author's that it came through, where there is one."""
+    frames = [
+        f"{Path(frame.filename).name}:{frame.lineno}"
+        for frame in traceback.extract_tb(error.__traceback__)
+        if _is_theirs(frame.filename)
+    ]
+    return f" ({frames[-1]})" if frames else ""
+
+
+def _is_theirs(filename: str) -> bool:
+    ours = str(Path(__file__).parent)
+    inside = filename.startswith(ours) and not filename.startswith(f"{ours}/environments")
+    return not (inside or filename.startswith((sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<")))
 
 
 def _text(error: BaseException) -> str:
     if isinstance(error, ValidationError):  # its own text would quote what it was given
         first = error.errors(include_input=False, include_url=False)[0]
         return f"{error.title}.{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    return str(error)[:MAX_TEXT]
+    try:
+        return str(error)[:MAX_TEXT]
+    except Exception:  # noqa: BLE001 - an author's `__str__` may raise anything
+        return "(its text cannot be had)"
 
 
 def _finite(value: float) -> bool:

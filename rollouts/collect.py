@@ -93,6 +93,8 @@ class _Collector:
         Record(self._inputs.journal.run, self._inputs.journal.rows).save(self._inputs.run, self._inputs.digests)
         if torn:
             self._reporter.note(f"cut a torn last line ({torn} bytes); its rollout is run again")
+        for note in self._inputs.notes:
+            self._reporter.note(note)
         for task in () if self._inputs.keys.untouched else self._inputs.rows:
             self._close_group(task)
         self._reporter.started(self._tick())

@@ -53,7 +53,7 @@ def diff(first: Path, second: Path, threshold: float = SOLVED) -> Diff:
         )
     return Diff(
         [_environment(name, one[name], other[name], threshold) for name in common],
-        list(differences(_settings_of(first), _settings_of(second))),
+        list(differences(settings_of(first), settings_of(second))),
     )
 
 
@@ -83,7 +83,7 @@ def _environment(name: str, first: Figures, second: Figures, threshold: float) -
     )
 
 
-def _settings_of(path: Path) -> dict[str, Any]:
+def settings_of(path: Path) -> dict[str, Any]:
     """The fingerprint that `collect` left beside the file; empty where there is none."""
     try:
         run = Record(beside(path, "_run.json"), beside(path, "_run.rows")).load()

@@ -27,6 +27,8 @@ class Run:
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     started_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     format: int = FORMAT
+    code: dict[str, str] = field(default_factory=dict)
+    """Digest of the source of each environment of one's own; not compared, since mending a verifier is what a resume may be for."""
 
     @property
     def config_sha256(self) -> str:

@@ -29,6 +29,7 @@ class Inputs:
     Attributes:
         seconds: How long each task took at most, by task index; 0 where it is not known.
         outside: Lines of tasks or repeats that this run does not ask for.
+        notes: What a person should hear before it begins.
     """
 
     plan: Plan
@@ -41,6 +42,7 @@ class Inputs:
     by_source: list[Statistics] = field(default_factory=list)
     seconds: "array[float]" = field(default_factory=lambda: array("f"))
     outside: int = 0
+    notes: list[str] = field(default_factory=list)
 
     def size(self, task: int) -> int:
         """Rollouts of a task that were asked for."""
@@ -168,7 +170,8 @@ def _refuse_foreign(journal: Journal) -> None:
 
 def _with_earlier(plan: Plan, rows: Rows, journal: Journal) -> Inputs:
     record = Record(journal.run, journal.rows)
-    run = Run(strict_json.loads(strict_json.dumps(dict(plan.fingerprint))), [each.name for each in plan.sources])
+    settings = strict_json.loads(strict_json.dumps(dict(plan.fingerprint)))
+    run = Run(settings, [each.name for each in plan.sources], code=dict(plan.code))
     digests = rows.digests()
     samples = max(group_size(plan, each) for each in plan.sources) + schedule.extra_samples(plan.settings.groups)
     keys = Keys(rows.tasks, samples, rewards=samples > 1, versions=plan.settings.groups.stale != "keep")
@@ -185,7 +188,13 @@ def _with_earlier(plan: Plan, rows: Rows, journal: Journal) -> Inputs:
         fingerprint.refuse_other_config(plan.output, before, run)
         limited = plan.settings.limit is not None or any(each.limit is not None for each in plan.sources)
         fingerprint.refuse_other_rows(plan.output, earlier, rows, limited=limited)
-        inputs.run = Run(run.fingerprint, run.sources, before.run_id, before.started_at)
+        inputs.run = Run(run.fingerprint, run.sources, before.run_id, before.started_at, code=run.code)
+        changed = [name for name, digest in run.code.items() if before.code.get(name, digest) != digest]
+        inputs.notes += [
+            f"the code of {name} has changed since {plan.output} was begun: what is kept has its old verdicts "
+            "(`trivium reverify` judges again, --fresh plays again)"
+            for name in changed
+        ]
         inputs.digests = fingerprint.extended(earlier, digests)
     _read(inputs, compare=before is None)
     return inputs
@@ -223,6 +232,19 @@ def _read(inputs: Inputs, *, compare: bool) -> None:
             inputs.outside += 1
     settings = inputs.plan.settings
     inputs.keys.settle(settings.attempts, retry_permanent=settings.retry_permanent)
+    _tell(inputs)
+
+
+def _tell(inputs: Inputs) -> None:
+    """What is kept is said, and what is not tried again although it failed."""
+    counts = inputs.counts()
+    if counts.ok:
+        inputs.notes.append(f"{counts.ok} rollouts are kept from an earlier run")
+    if counts.failed:
+        inputs.notes.append(
+            f"{counts.failed} rollouts failed there and are not tried again: their attempts are spent (--attempts N gives more) or "
+            "their cause was permanent (rollouts.retry_permanent=true); --fresh starts anew"
+        )
 
 
 def _key(where: str, line: Line) -> tuple[int, int]:

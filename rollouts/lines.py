@@ -9,11 +9,13 @@ from typing import Any
 
 from wire import strict_json
 from wire.client import Reply
-from wire.errors import KINDS, Failed
+from wire.errors import KINDS, Failed, UsageError
 
 Line = dict[str, Any]
 QUOTED_CHARACTERS = 200  # of an answer, in a message
 GATEWAY = frozenset({502, 504})  # statuses of whoever stands between us and an agent server that is not there
+
+ROLLOUT_FIELDS = ("reward", "response", "failure", "failure_kind")  # one of which a rollout's line has
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,3 +174,13 @@ def _reward(line: Line) -> float:
     ):
         raise Failed("invalid_reward", f"a reward is a finite number, not {str(reward)[:QUOTED_CHARACTERS]!r}")
     return float(reward)
+
+
+def refuse_foreign(place: str, line: Line) -> None:
+    """Raise for what is no rollout, whoever wrote it: a row of a data set, a record of a group or of tools, a sample.
+
+    Raises:
+        UsageError: naming the place.
+    """
+    if not any(name in line for name in ROLLOUT_FIELDS):
+        raise UsageError(f"{place}: not a rollout: it has none of {', '.join(ROLLOUT_FIELDS)}")

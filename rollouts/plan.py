@@ -80,6 +80,7 @@ class Plan:
         settings: The `rollouts` section.
         fingerprint: What makes lines comparable, by name, JSON values only: environment and its options, agent and `max_steps`, model,
             sampling. Nested objects are compared field by field, so that a refusal names the first difference.
+        code: Environment -> digest of its class's source, for those whose code is its user's.
         fresh: Start anew: clear the files of an earlier run.
         client: Has the addresses of the sources' servers; needed by `collect`, not by `check_inputs`.
         stop: Ends the run early.
@@ -90,6 +91,7 @@ class Plan:
     output: Path
     settings: RolloutsSettings
     fingerprint: Mapping[str, Any] = field(default_factory=dict)
+    code: Mapping[str, str] = field(default_factory=dict)
     fresh: bool = False
     client: Client | None = None
     stop: Stop = field(default_factory=Stop)

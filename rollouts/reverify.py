@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rollouts import worlds
+from rollouts.diff import settings_of
 from wire import jsonl
 from wire.errors import Failed, UsageError
 from wire.rollout import OUTCOMES
@@ -79,7 +80,8 @@ def reverify(
 
     Args:
         paths: Rollouts or failures files.
-        environment: The class to judge with, by name or dotted path; by default each line's own `environment_ref.name`.
+        environment: The class to judge with, by name or dotted path; by default each line's own `environment_ref.name`, as the run's record
+            beside the lines spells it.
         options: Of the environment.
         write: Gets each line with its new verdict, or with its failure.
 
@@ -89,6 +91,7 @@ def reverify(
     classes: dict[str, Any] = {}
     outcomes: dict[str, Outcome] = {}
     for path in paths:
+        recorded = settings_of(path.with_name(path.name.replace("_failures.jsonl", ".jsonl"))).get("environments", {})
         for number, line in jsonl.read(path):
             name = environment or (line.get("environment_ref") or {}).get("name")
             outcome = outcomes.setdefault(str(name), Outcome())
@@ -97,7 +100,7 @@ def reverify(
                 outcome.not_judged[reason] += 1
                 continue
             if name not in classes:
-                classes[str(name)] = worlds.environment(str(name), options)
+                classes[str(name)] = _class(str(name), options, {} if environment else recorded)
             judged, kind = _judged(classes[str(name)], line, f"{path}:{number}")
             outcome.add(
                 Change(f"{path}:{number}", line.get("reward"), judged["reward"], judged.get("failure_reason")), kind
@@ -105,6 +108,16 @@ def reverify(
             if write is not None:
                 write(judged)
     return outcomes
+
+
+def _class(name: str, options: Mapping[str, Any] | None, recorded: Mapping[str, Any]) -> Any:
+    """The environment of that name, or the one that the run's record has under it, with the options it was played with."""
+    known = next(
+        (each for each in recorded.values() if str(each.get("environment", "")).rpartition(":")[2] == name), None
+    )
+    if known is None:
+        return worlds.environment(name, options)
+    return worlds.environment(str(known["environment"]), options if options is not None else known.get("options"))
 
 
 def _unfit(line: Line, name: Any) -> str | None:

@@ -1,5 +1,7 @@
 """From a stack to what a collection needs of it: whose rows, in what mix, and what makes its lines comparable."""
 
+import hashlib
+import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,6 +49,21 @@ def fingerprint(stack: Stack) -> dict[str, Any]:
         AGENT: _some(stack.section(AGENT), OF_THE_AGENT),
         MODEL: _some(stack.section(MODEL), OF_THE_MODEL),
     }
+
+
+def code(stack: Stack) -> dict[str, str]:
+    """Environment -> digest of the file that its class is in, where it is named as `module:Class`; none where it cannot be found here."""
+    named = {each.name: str(each.settings.get("environment") or "") for each in stack.environments}
+    found = {name: _source_of(place.partition(":")[0]) for name, place in named.items() if ":" in place}
+    return {name: hashlib.sha256(text).hexdigest()[:16] for name, text in found.items() if text is not None}
+
+
+def _source_of(module: str) -> bytes | None:
+    try:
+        spec = importlib.util.find_spec(module)
+        return Path(spec.origin).read_bytes() if spec is not None and spec.origin else None
+    except (ImportError, ValueError, OSError):
+        return None
 
 
 def find(path: str, config: str) -> Path:

@@ -208,7 +208,9 @@ class App(FastAPI):
         key = request.headers.get(b"x-api-key")  # what Anthropic's clients send
         if key is not None and hmac.compare_digest(key, self._api_key):
             return
-        raise Unauthorized(f"{self.server_name}: {request.path} needs the stack's token (Authorization: Bearer …)")
+        raise Unauthorized(
+            f"{self.server_name}: {request.path} needs the stack's token (TRIVIUM_TOKEN, as Authorization: Bearer …)"
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI: hot routes here, everything else in FastAPI."""

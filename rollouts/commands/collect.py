@@ -81,6 +81,7 @@ def collect(
         output=Path(str(stack.section("rollouts").get("output") or _default_output(configs))),
         settings=stack.config.section("rollouts", RolloutsSettings),
         fingerprint=sources.fingerprint(stack),
+        code={} if agent_url is not None else sources.code(stack),
         fresh=fresh,
         stop_by=moment.parse(stop_by, datetime.now().astimezone()) if stop_by else None,
     )

@@ -10,6 +10,7 @@ from rich.console import Console
 from rollouts.profile.page import page
 from rollouts.profile.reading import read
 from rollouts.profile.report import Prices, as_json, to_terminal
+from wire.errors import UsageError
 from wire.figures import SOLVED
 
 
@@ -24,6 +25,9 @@ def profile(
     price_output: Annotated[float, typer.Option(help="Per million output tokens.")] = 0.0,
 ) -> None:
     """Figures per environment and model: means with intervals, pass@k, spread, outcomes, tools, cost; models compared task by task."""
+    for option, path, ending in (("--json", json_file, ".json"), ("--html", html, ".html")):
+        if path is not None and str(path) != "-" and path.suffix != ending:
+            raise UsageError(f"{option} {path}: the file's name should end in {ending}")
     found = read(rollouts, solved)
     prices = Prices(price_input, price_output)
     if json_file is not None:

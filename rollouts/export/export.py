@@ -11,6 +11,7 @@ from wire.errors import UsageError
 
 Record = dict[str, Any]
 Groups = dict[GroupKey, Group]
+SUFFIXES = (".jsonl", ".json", ".parquet")
 PARQUET_BATCH = 1000  # records written at a time
 
 
@@ -22,6 +23,7 @@ def export(chosen: Format, paths: list[Path], output: Path, selection: Selection
     """
     if output.resolve() in {path.resolve() for path in paths}:
         raise UsageError(f"{output} is one of the rollouts files; name another one for the samples")
+    _refuse_overwriting(output)
     output.parent.mkdir(parents=True, exist_ok=True)
     tally = Tally()
     part = output.with_name(output.name + ".part")  # a reader never sees half a file
@@ -34,10 +36,25 @@ def export(chosen: Format, paths: list[Path], output: Path, selection: Selection
             with jsonl.Appender(part) as out:
                 for record in records:
                     out.append(record)
-        part.replace(output)
+        if tally.records or not output.exists():  # nothing in place of something helps nobody
+            part.replace(output)
     finally:
         part.unlink(missing_ok=True)
     return tally
+
+
+def _refuse_overwriting(output: Path) -> None:
+    """An earlier export may be replaced; a run, a data set or a program may not."""
+    if output.suffix not in SUFFIXES:
+        raise UsageError(f"{output}: samples are written as {', '.join(SUFFIXES)}; give the file one of these endings")
+    if output.with_name(f"{output.stem}_run.json").exists():
+        raise UsageError(f"{output} holds the rollouts of a run; name another file for the samples")
+    if not output.is_file() or output.suffix == ".parquet":
+        return
+    with output.open("rb") as file:
+        first = file.readline(1 << 20)
+    if first.startswith(b'{"responses_create_params"') and b'"reward"' not in first:
+        raise UsageError(f"{output} looks like a data set; name another file for the samples")
 
 
 def _records(chosen: Format, paths: list[Path], selection: Selection, tally: Tally) -> Iterator[Record]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rollouts import toolsets
 from rollouts.journal import beside
+from rollouts.lines import refuse_foreign
 from rollouts.statistics import cut_off
 from wire import jsonl
 from wire.figures import environment_of, task_of
@@ -200,6 +201,7 @@ def _lines(paths: Iterable[Path], *, counted: bool) -> Iterator[tuple[str, Line,
     for path in paths:
         known, members = toolsets.read(path), _counted(path) if counted else {}
         for number, line in jsonl.read(path):
+            refuse_foreign(f"{path}:{number}", line)
             in_group = line.get("rollout_index") in members.get(line.get("task_index"), {line.get("rollout_index")})
             reason = unfit(line) or (None if in_group else "not counted by its group's record")
             yield f"{path}:{number}", toolsets.give_back(line, known), reason

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rollouts.lines import refuse_foreign
 from wire import jsonl
 from wire.figures import SOLVED, Figures, environment_of, task_of
 
@@ -46,7 +47,8 @@ def read(paths: Iterable[Path], threshold: float = SOLVED) -> Profile:
     profile = Profile(list(paths), threshold)
     for path in profile.paths:
         done: set[tuple[Any, ...]] = set()
-        for _, line in jsonl.read(path):
+        for number, line in jsonl.read(path):
+            refuse_foreign(f"{path}:{number}", line)
             done.add(_rollout(line))
             profile.add(line, path.stem)
         for line in failed_for_good(path, done):
