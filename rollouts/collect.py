@@ -186,6 +186,7 @@ class _Collector:
             self._inputs.journal.rollout(text)
             self._inputs.note(task, line)
             self._filter.ok()
+            self._plan.on_verdict()
         self._counts += self._count(task) - before
         self._close_group(task)
         self._stop_if_hopeless()
@@ -196,6 +197,9 @@ class _Collector:
         passes, left = lines.retryable(line), attempts < self._settings.attempts
         alive = self._gates[self._inputs.rows.source(task).agent_server].dead is None
         again = self._filter.failed(may_filter=passes and left and alive)
+        again |= (
+            passes and left and alive and lines.server_lost(line)
+        )  # whoever was there: it may be nobody's but one row's doing
         self._tell_first(line)
         self._inputs.note_failure(task, line, WAITING if again else SPENT if passes else PERMANENT)
         if again:

@@ -7,6 +7,7 @@ from typing import Any
 
 from rollouts.keys import MASKED, OK, OVER_LONG, PERMANENT, SPENT, WAITING, Keys
 from rollouts.settings import GroupSettings
+from wire.statistics import mean
 
 Record = dict[str, Any]
 
@@ -39,7 +40,7 @@ def record(keys: Keys, task: int, size: int, extra: int, settings: GroupSettings
         "status": "dropped" if dropped else "counted",
         "reasons": reasons,
         "over_long": over_long if settings.over_long != "keep" else [],
-        "mean_reward": sum(rewards) / len(rewards) if rewards else None,
+        "mean_reward": mean(rewards) if rewards else None,
         "zero_variance": len(rewards) > 1 and min(rewards) == max(rewards),
     }
 

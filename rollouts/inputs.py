@@ -10,12 +10,12 @@ from typing import Any
 from rollouts import durations, fingerprint, lines, schedule
 from rollouts.fingerprint import Record, Run
 from rollouts.journal import Journal, Line, read
-from rollouts.keys import MASKED, NEW, OVER_LONG, PERMANENT, WAITING, Counts, Keys
+from rollouts.keys import MASKED, NEW, OVER_LONG, PERMANENT, SERVER_LOST, WAITING, Counts, Keys
 from rollouts.plan import Plan, Source
 from rollouts.rows import RowCheck, Rows
 from rollouts.statistics import Statistics, cut_off, duration_s, failure_of
 from wire import plugins, strict_json
-from wire.errors import UsageError
+from wire.errors import Failed, UsageError
 from wire.rollout import flat_row
 
 _VERSION_DIGITS = 18  # of a policy version; a training step, or a time in nanoseconds
@@ -78,7 +78,7 @@ class Inputs:
     def note_failure(self, task: int, line: Line, state: int) -> None:
         """Take a failed attempt into account."""
         kind, _ = failure_of(line)
-        self.keys.fail(task, line["rollout_index"], kind, state)
+        self.keys.fail(task, line["rollout_index"], kind, state, SERVER_LOST if lines.server_lost(line) else 0)
         for statistics in self._both(self.rows.source_index(task)):
             statistics.add_failure(line)
 
@@ -223,9 +223,12 @@ def _read(inputs: Inputs, *, compare: bool) -> None:
             raise UsageError(f"{where}: task {key[0]}, repeat {key[1]} stands in an earlier line too")
         if compare:
             _refuse_other(inputs, where, key[0], line)
+        _check_written(where, line)
         inputs.note(key[0], line)
     for where, line in read(inputs.journal.failures):
         key = _key(where, line)
+        if not isinstance(failure_of(line)[0], str) or not isinstance((line.get("failure") or {}).get("kind", ""), str):
+            raise UsageError(f"{where}: failure.kind is no text; mend the line, or --fresh starts anew")
         if _asked_for(inputs, key):
             inputs.note_failure(key[0], line, WAITING if lines.retryable(line) else PERMANENT)
         else:
@@ -245,6 +248,14 @@ def _tell(inputs: Inputs) -> None:
             f"{counts.failed} rollouts failed there and are not tried again: their attempts are spent (--attempts N gives more) or "
             "their cause was permanent (rollouts.retry_permanent=true); --fresh starts anew"
         )
+
+
+def _check_written(where: str, line: Line) -> None:
+    """Raise, naming the place, for a line that is not as we write it."""
+    try:
+        lines.check(line)
+    except Failed as error:
+        raise UsageError(f"{where}: {error}; mend the line, or --fresh starts anew") from None
 
 
 def _key(where: str, line: Line) -> tuple[int, int]:

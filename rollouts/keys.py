@@ -16,6 +16,8 @@ for a cause that does not pass."""
 
 OVER_LONG, MASKED = 1, 2
 """Of a rollout with a verdict: it was cut off for its length; its environment wants it left out of every mean."""
+SERVER_LOST = 4
+"""Of a failed one: a server of ours died under its last attempt, by its own doing or that of another that was there."""
 
 _KIND_NAMES = (*KINDS, "other")
 MOST_ATTEMPTS = 255  # counted; a byte
@@ -86,7 +88,7 @@ class Keys:
         return self._rewards[task * self.samples + sample]
 
     def flags(self, task: int, sample: int) -> int:
-        """`OVER_LONG`, `MASKED`."""
+        """`OVER_LONG`, `MASKED`, or `SERVER_LOST`."""
         return self._flags[task * self.samples + sample]
 
     def kind(self, task: int, sample: int) -> str:
@@ -108,12 +110,12 @@ class Keys:
         if self._versions:
             self._versions[at] = -1 if version is None else version
 
-    def fail(self, task: int, sample: int, kind: str, state: int) -> None:
+    def fail(self, task: int, sample: int, kind: str, state: int, flags: int = 0) -> None:
         """Another attempt failed; a verdict that is there already stays."""
         at = task * self.samples + sample
         self._attempts[at] = min(MOST_ATTEMPTS, self._attempts[at] + 1)
         if self._state[at] != OK:
-            self._state[at] = state
+            self._state[at], self._flags[at] = state, flags
             self._kind[at] = _KIND_NAMES.index(kind) if kind in KINDS else len(KINDS)
 
     def settle(self, attempts: int, *, retry_permanent: bool) -> None:

@@ -21,7 +21,7 @@ from wire.errors import TriviumError, UsageError
 START_S = 60.0  # until a server must be healthy: an environment may load a large world
 STOP_S = 2.5  # between asking a child to end and killing it; the whole command has 5 s (case D08)
 ASK_EVERY_S = 0.03  # between two looks at a server that answers and is not ready
-RESTARTS, RESTARTS_WITHIN_S = 10, 300.0  # enough for three rows that kill it at each of their attempts
+RESTARTS, RESTARTS_WITHIN_S = 5, 300.0
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0  # before a dead child is started again; doubles each time
 USAGE_EXIT = 2  # a child's exit status for a config that it refuses
 
@@ -51,10 +51,12 @@ class Running:
     Attributes:
         urls: Server name -> URL, those that run elsewhere included.
         lost: Set once a server has died too often to be started again.
+        proven_at: When the servers were last seen to be of use, on the monotonic clock: deaths before that are no loop.
     """
 
     urls: dict[str, str]
     lost: asyncio.Event = field(default_factory=asyncio.Event)
+    proven_at: float = 0.0
     children: dict[tuple[str, int], Child] = field(default_factory=dict)
 
     @property
@@ -64,6 +66,10 @@ class Running:
         for (name, _), child in self.children.items():
             found.setdefault(name, []).append(child.pid)
         return found
+
+    def prove(self) -> None:
+        """They did what they are for."""
+        self.proven_at = monotonic()
 
     def kill(self) -> None:
         """End every child at once: for the second Ctrl-C."""
@@ -220,6 +226,8 @@ class _Launch:
             status = await child.wait()
             child.kill()  # what it had started
             now = monotonic()
+            if deaths and self._running.proven_at > deaths[-1]:
+                deaths.clear()
             if len(deaths) == RESTARTS and now - deaths[0] < RESTARTS_WITHIN_S:
                 self._give_up(server, child, status)
                 return

@@ -3,7 +3,9 @@
 A line has a verdict and no failure, or a failure and no reward. Whatever an answer holds beside that is kept.
 """
 
+import re
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +14,15 @@ from wire.client import Reply
 from wire.errors import KINDS, Failed, UsageError
 
 Line = dict[str, Any]
+LARGEST = 1e300  # of a number that is added up
 QUOTED_CHARACTERS = 200  # of an answer, in a message
 GATEWAY = frozenset({502, 504})  # statuses of whoever stands between us and an agent server that is not there
 
+LOST = frozenset({"agent_lost", "session_lost", "tool_connection_lost", "tool_unreachable"})
+PERHAPS_LOST = frozenset(
+    {"session_seed_failed", "model_unreachable"}
+)  # or the world's seed raised, or the model's own server is away
+_OURS_GONE = re.compile(r" at https?://\S+: (?:the connection broke|no connection)")  # as `wire.client` says it
 ROLLOUT_FIELDS = ("reward", "response", "failure", "failure_kind")  # one of which a rollout's line has
 
 
@@ -138,6 +146,31 @@ def _check_shape(line: Line) -> None:
             raise Failed(
                 "agent_error", f"the agent server's line has {name} as a {type(value).__name__}, not an object"
             )
+    for name, value in _numbers(line):
+        if value is not None and not (_is_number(value) and abs(value) <= LARGEST):
+            raise Failed(
+                "agent_error", f"the agent server's line has {name} as {str(value)[:40]!r}, not a number within 1e300"
+            )
+    if not isinstance(line.get("outcome", ""), str | None):
+        raise Failed(
+            "agent_error", f"the agent server's line has outcome as a {type(line['outcome']).__name__}, not a text"
+        )
+
+
+def _numbers(line: Line) -> Iterator[tuple[str, Any]]:
+    """Everything that is summed up over a run."""
+    response = line.get("response") or {}
+    usages = [("response.usage", response.get("usage") or {})]
+    for at, step in enumerate(line.get("steps") or []):
+        yield from ((f"steps[{at}].{name}", step.get(name)) for name in ("model_s", "tool_s"))
+        usages.append((f"steps[{at}].usage", step.get("usage") or {}))
+    for place, usage in usages:
+        yield from ((f"{place}.{name}", usage.get(name)) for name in ("input_tokens", "output_tokens"))
+    yield from ((f"metrics.{name}", value) for name, value in (line.get("metrics") or {}).items() if _is_number(value))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float)
 
 
 def _listed(name: str, value: Any) -> enumerate[Any]:
@@ -174,6 +207,22 @@ def _reward(line: Line) -> float:
     ):
         raise Failed("invalid_reward", f"a reward is a finite number, not {str(reward)[:QUOTED_CHARACTERS]!r}")
     return float(reward)
+
+
+def server_lost(line: Line) -> bool:
+    """Whether a server of ours died under a failed attempt: it was not there, or the connection broke while it worked."""
+    kind, message = str(line.get("failure_kind")), str(line.get("failure_reason"))
+    return kind in LOST or (kind in PERHAPS_LOST and _OURS_GONE.search(message) is not None)
+
+
+def check(line: Line) -> None:
+    """Raise for a line with a verdict whose parts have other shapes than readers rely on.
+
+    Raises:
+        Failed: naming the part.
+    """
+    _check_shape(line)
+    _reward(line)
 
 
 def refuse_foreign(place: str, line: Line) -> None:

@@ -1,7 +1,7 @@
 """What one collection is: where rows come from, who plays them, where lines go, and what may change before a resume is refused."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -83,6 +83,7 @@ class Plan:
         code: Environment -> digest of its class's source, for those whose code is its user's.
         fresh: Start anew: clear the files of an earlier run.
         client: Has the addresses of the sources' servers; needed by `collect`, not by `check_inputs`.
+        on_verdict: Called for each rollout that ends with one: the servers are of use.
         stop: Ends the run early.
         stop_by: Unix time; nothing is started that cannot end by then, and what is still in flight is cancelled.
     """
@@ -94,5 +95,6 @@ class Plan:
     code: Mapping[str, str] = field(default_factory=dict)
     fresh: bool = False
     client: Client | None = None
+    on_verdict: Callable[[], None] = lambda: None
     stop: Stop = field(default_factory=Stop)
     stop_by: float | None = None

@@ -174,7 +174,9 @@ class _File:
         self.unrouted = True  # every row is played by the source whose data set this is
         self._ids = array("Q")  # hash of the explicit task id; 0 for none
         try:
-            self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            self._descriptor = os.open(
+                self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+            )  # a pipe that nobody writes to would wait for ever
             self._seekable = os.lseek(self._descriptor, 0, os.SEEK_CUR) == 0 and self.path.is_file()
         except OSError as error:
             raise UsageError(f"cannot read {self.path}: {error.strerror}") from error

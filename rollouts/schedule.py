@@ -9,14 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isqrt
 
-from rollouts.keys import NEW, OK, PERMANENT, SPENT, WAITING, Keys
+from rollouts.keys import NEW, OK, PERMANENT, SERVER_LOST, SPENT, WAITING, Keys
 from rollouts.settings import GroupSettings
 
 Key = tuple[int, int]
 """(task, sample)."""
-
-SERVER_LOST = frozenset({"agent_lost", "session_lost", "tool_connection_lost"})
-"""Kinds that a rollout ends with when a server of ours dies under it, by its own doing or that of another that was there."""
 
 _LEAST_WEIGHT = 1e-9  # a source of weight 0 starts when the others have nothing left
 
@@ -186,7 +183,7 @@ class Schedule:
         return False
 
     def _lost(self, key: Key) -> bool:
-        return self._keys.state(*key) in (WAITING, SPENT) and self._keys.kind(*key) in SERVER_LOST
+        return self._keys.state(*key) in (WAITING, SPENT) and self._keys.flags(*key) == SERVER_LOST
 
     def _open(self, key: Key) -> bool:
         """Whether a rollout still has to be run: it has not ended for good, and its group has not enough."""

@@ -19,6 +19,7 @@ from wire.deadline import HEADER, Deadline
 from wire.errors import TriviumError
 
 ATTEMPTS = 5  # per call, where it may be repeated at all
+LOST_REPLIES = 2  # after which a call is not replayed: what it asks for may be what kills the server
 FIRST_WAIT_S = 0.1  # before the second try; doubles each time, with jitter
 LONGEST_WAIT_S = 2.0
 CONNECT_S = 10.0  # a connection on a cluster takes milliseconds; past this the host is not there
@@ -172,11 +173,15 @@ class Client:
         deadline: Deadline,
         retry: Retry,
     ) -> Reply:
+        lost = 0
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return await self._once(method, server, path, body, headers, deadline)
             except (Unreachable, ConnectionLost) as error:
-                again = retry is Retry.REPLAY or (retry is Retry.CONNECT and isinstance(error, Unreachable))
+                lost += isinstance(error, ConnectionLost)
+                again = lost < LOST_REPLIES and (
+                    retry is Retry.REPLAY or (retry is Retry.CONNECT and isinstance(error, Unreachable))
+                )
                 wait = _wait_s(attempt)
                 if not again or attempt == ATTEMPTS or deadline.left() <= wait:
                     raise

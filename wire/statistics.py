@@ -5,11 +5,13 @@ Pure functions over plain floats. A member of a group without a verdict is `None
 
 import math
 import random
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist, fmean, pstdev
+from statistics import NormalDist, pstdev
 
 CONFIDENCE = 0.95
+LARGE = 1e150  # beyond it squares and differences leave the range of floats
 EQUAL_SPREAD = 1e-9  # relative; rewards this close are equal, and what is left is rounding
 MIN_STD = 1e-4  # added under a normalised advantage, as GRPO implementations do, so that tiny spreads are not blown up
 MAX_ADVANTAGE = 10.0  # the largest absolute value a normalised advantage may take
@@ -28,17 +30,30 @@ class Interval:
     """How many independent values stand behind it (tasks, not rollouts)."""
 
 
+def mean(values: Sequence[float]) -> float:
+    """Of at least one finite number; finite itself, however large they are."""
+    try:
+        return math.fsum(values) / len(values)
+    except OverflowError:
+        return math.fsum(each / len(values) for each in values)
+
+
+def spread(values: Sequence[float]) -> float:
+    """Population standard deviation of at least one finite number; finite itself."""
+    scale = max(map(abs, values))
+    return pstdev(values) if scale < LARGE else scale * pstdev([each / scale for each in values])
+
+
 def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval | None:
     """Mean of independent values with a Student-t interval; None for no values, infinitely wide for one."""
     n = len(values)
     if n == 0:
         return None
-    mean = fmean(values)
+    middle = mean(values)
     if n == 1:
-        return Interval(mean, -math.inf, math.inf, 1)
-    error = math.sqrt(math.fsum((each - mean) ** 2 for each in values) / (n - 1) / n)
-    reach = student_t(0.5 + confidence / 2, n - 1) * error
-    return Interval(mean, mean - reach, mean + reach, n)
+        return Interval(middle, -math.inf, math.inf, 1)
+    reach = student_t(0.5 + confidence / 2, n - 1) * (spread(values) / math.sqrt(n - 1))
+    return Interval(middle, middle - reach, middle + reach, n)
 
 
 def student_t(p: float, degrees: int) -> float:
@@ -96,7 +111,7 @@ def group_figures(rewards: Sequence[float | None]) -> GroupFigures:
     valid = [each for each in rewards if each is not None]
     if not valid:
         return GroupFigures(len(rewards), 0, None, None, False)
-    return GroupFigures(len(rewards), len(valid), fmean(valid), pstdev(valid), len(valid) > 1 and _equal(valid))
+    return GroupFigures(len(rewards), len(valid), mean(valid), spread(valid), len(valid) > 1 and _equal(valid))
 
 
 def advantages(rewards: Sequence[float | None], *, normalise: bool = True) -> list[float | None]:
@@ -110,8 +125,8 @@ def advantages(rewards: Sequence[float | None], *, normalise: bool = True) -> li
         return [None] * len(rewards)
     if _equal(valid):
         return [None if each is None else 0.0 for each in rewards]
-    mean, scale = fmean(valid), (pstdev(valid) + MIN_STD if normalise else 1.0)
-    return [None if each is None else _clip((each - mean) / scale, normalise) for each in rewards]
+    middle, scale = mean(valid), (spread(valid) + MIN_STD if normalise else 1.0)
+    return [None if each is None else _clip(_finite(each - middle) / scale, normalise) for each in rewards]
 
 
 @dataclass(frozen=True)
@@ -157,15 +172,20 @@ class Running:
     def add(self, value: float) -> None:
         """One more value."""
         self.n += 1
-        step = value - self.mean
-        self.mean += step / self.n
-        self._m2 += step * (value - self.mean)
+        step = _finite(value - self.mean)
+        self.mean += value / self.n - self.mean / self.n if abs(step) > LARGE else step / self.n
+        self._m2 = _finite(self._m2 + step * _finite(value - self.mean))
         self.lowest, self.highest = min(self.lowest, value), max(self.highest, value)
 
     @property
     def std(self) -> float:
         """Population standard deviation; 0 for fewer than two values."""
         return math.sqrt(self._m2 / self.n) if self.n > 1 else 0.0
+
+
+def _finite(value: float) -> float:
+    """The largest number there is in place of what passes it."""
+    return max(-sys.float_info.max, min(sys.float_info.max, value))
 
 
 def _equal(values: Sequence[float]) -> bool:

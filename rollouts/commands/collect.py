@@ -138,6 +138,7 @@ async def _collect(run: _Run, interrupt: Interrupt, held: AsyncExitStack) -> Sum
     plan.client = await held.enter_async_context(
         Client(running.urls, token=token, connections=2 * plan.settings.concurrency)
     )
+    plan.on_verdict = running.prove
     return await collect_(plan, reports, run.inputs)
 
 

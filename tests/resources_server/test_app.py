@@ -154,7 +154,7 @@ async def test_an_exception_of_the_world_is_its_own_kind(serve: Serve) -> None:
         await world.post("/seed_session", {})
         failed = await world.post("/fail")
         assert failed.status == 500 and failed.json["error"]["code"] == "environment_error"
-        assert failed.json["error"]["message"] .startswith("tool fail raised KeyError: 'answer' (test_app.py:")
+        assert failed.json["error"]["message"].startswith("tool fail raised KeyError: 'answer' (test_app.py:")
         for name in ("thing", "late", "later"):
             assert (await world.post(f"/{name}")).json["error"]["code"] == "environment_error"
         assert (await world.get("/health")).status == 200

@@ -189,5 +189,5 @@ def test_a_server_that_dies_is_started_again_where_it_was(folder: Path) -> None:
         url = served(process)[RESOURCES]
         victim = children(process.pid)[0]
         subprocess.run(["kill", "-9", str(victim)], check=True)
-        assert "died (signal 9); it is started again (1 of 10 in 5 minutes)" in wait_until(process, "died")
+        assert "died (signal 9); it is started again (1 of 5 in 5 minutes)" in wait_until(process, "died")
         assert b'"server":"resources_server"' in urlopen(url + "/health").read()

@@ -145,7 +145,7 @@ async def test_a_dead_server_is_started_again_on_its_port() -> None:
         await die(running.urls["one"])
         after = await ask(running.urls["one"], "/whoami")
     assert before["pid"] != after["pid"]
-    assert heard == ["one died (exit status 9); it is started again (1 of 10 in 5 minutes)"]
+    assert heard == ["one died (exit status 9); it is started again (1 of 5 in 5 minutes)"]
 
 
 async def test_a_server_that_keeps_dying_is_given_up_and_its_port_closed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,8 @@
 import pytest
 
 from rollouts.filtering import Filter
-from rollouts.keys import OK, PERMANENT, SPENT, WAITING, Counts, Keys
-from rollouts.schedule import SERVER_LOST, Key, Part, Schedule, longest_first
+from rollouts.keys import OK, PERMANENT, SERVER_LOST, SPENT, WAITING, Counts, Keys
+from rollouts.schedule import Key, Part, Schedule, longest_first
 from rollouts.settings import GroupSettings
 
 
@@ -38,10 +38,10 @@ def test_a_retry_waits_for_its_time() -> None:
     assert planned.take(6.0) == (0, 0) and planned.take(6.0) == (2, 0) and planned.take(6.0) is None
 
 
-def lost(keys: Keys, planned: Schedule, *taken: Key, kind: str = "agent_lost") -> None:
+def lost(keys: Keys, planned: Schedule, *taken: Key) -> None:
     """A server died under these, which were in flight together."""
     for key in taken:
-        keys.fail(*key, kind, WAITING)
+        keys.fail(*key, "agent_lost", WAITING, SERVER_LOST)
         planned.ended(key)
         planned.again(key, 0.0)
 
@@ -53,14 +53,13 @@ def well(keys: Keys, planned: Schedule, *taken: Key) -> None:
         planned.ended(key)
 
 
-@pytest.mark.parametrize("kind", sorted(SERVER_LOST))
-def test_the_last_attempt_of_a_suspect_is_alone(kind: str) -> None:
+def test_the_last_attempt_of_a_suspect_is_alone() -> None:
     """Of two attempts one is lost: each waits until nothing else is left or in flight, and nothing starts beside it."""
     keys = Keys(5, 2, rewards=False)
     planned = schedule(keys, Part(range(5), 1), attempts=2, policy="refill")
     first, second = planned.take(0.0), planned.take(0.0)
     assert first and second
-    lost(keys, planned, first, second, kind=kind)
+    lost(keys, planned, first, second)
     assert drained(planned) == [(2, 0), (3, 0), (4, 0)], "what is new comes first"
     for key in ((2, 0), (3, 0)):
         assert planned.take(0.0) is None, "not while anything is in flight"
@@ -75,7 +74,7 @@ def test_the_last_attempt_of_a_suspect_is_alone(kind: str) -> None:
     assert drained(planned, 9.0) == [first], "one at a time"
     planned.again((first[0], 1), 0.0)
     assert planned.take(9.0) is None and planned.next_at() is None, "not even what is called for meanwhile"
-    keys.fail(*first, kind, SPENT)
+    keys.fail(*first, "agent_lost", SPENT, SERVER_LOST)
     planned.ended(first)
     assert planned.take(9.0) == (first[0], 1)
     well(keys, planned, (first[0], 1))
@@ -118,7 +117,7 @@ def test_killers_cost_few_rounds_and_nobody_else(killers: set[int]) -> None:
             continue
         for key in taken:
             spent = keys.attempts(*key) == 2
-            keys.fail(*key, "agent_lost", SPENT if spent else WAITING)
+            keys.fail(*key, "agent_lost", SPENT if spent else WAITING, SERVER_LOST)
             planned.ended(key)
             if not spent:
                 planned.again(key, 0.0)

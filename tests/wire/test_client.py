@@ -42,11 +42,16 @@ async def test_a_call_that_may_have_run_is_not_sent_again() -> None:
 
 
 async def test_a_call_that_may_be_replayed_is_sent_again() -> None:
-    """Seed, verify, close and calls with an id are answered from memory."""
-    flaky = Flaky(cuts=2)
+    """Seed, verify, close and calls with an id are answered from memory; once, since what they ask may be what breaks the server."""
+    flaky = Flaky(cuts=1)
     async with flaky as url, Client({"t": url}) as client:
         reply = await client.post("t", "/x", b"{}", deadline=Deadline(5), retry=Retry.REPLAY)
-    assert (reply.status, flaky.requests) == (200, 3)
+    assert (reply.status, flaky.requests) == (200, 2)
+    flaky = Flaky(cuts=9)
+    async with flaky as url, Client({"t": url}) as client:
+        with pytest.raises(ConnectionLost):
+            await client.post("t", "/x", b"{}", deadline=Deadline(5), retry=Retry.REPLAY)
+    assert flaky.requests == 2
 
 
 async def test_a_dead_address_is_unreachable_and_named() -> None:
