@@ -46,7 +46,9 @@ _OVERFLOW = re.compile(
     r"|^(?:[\w.]+Error: )*litellm\.ContextWindowExceededError\b",
     re.IGNORECASE,
 )
-_OVERFLOW_AS_500 = re.compile(r"the request exceeds the available context size")  # llama.cpp before it answered with 400
+_OVERFLOW_AS_500 = re.compile(
+    r"the request exceeds the available context size"
+)  # llama.cpp before it answered with 400
 _SECRET = re.compile(r"\b(?:sk|pk|rk|key|hf|gsk|xai|nvapi)[-_][A-Za-z0-9_\-*]{6,}|(?<=[Bb]earer )[^\s\"',}]+")
 
 

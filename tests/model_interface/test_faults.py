@@ -76,7 +76,13 @@ def test_a_code_is_believed_under_500_and_inside_a_200(code: str, field: str) ->
     error = {"message": "too long", field: code}
     for status in (400, 413, 422, 500):
         assert isinstance(refused(status, {"error": error}), ContextOverflow)
-    for body in ({"error": error}, {"error": [error]}, [{"error": error}], {"errors": [error]}, {"object": "error", **error}):
+    for body in (
+        {"error": error},
+        {"error": [error]},
+        [{"error": error}],
+        {"errors": [error]},
+        {"object": "error", **error},
+    ):
         assert isinstance(error_inside(body, "x answered"), ContextOverflow)
         with pytest.raises(UpstreamError) as raised:
             raise_if_error(body)

@@ -234,7 +234,9 @@ def test_a_body_that_cannot_be_read_leaves_the_connection_whole(run: Any, encodi
     """An encoding that we do not know, or that the body is not in: where the answer ends is plain all the same."""
 
     async def talk() -> None:
-        bad = b"HTTP/1.1 429 Slow\r\nRetry-After: 2\r\nContent-Encoding: " + encoding + b"\r\nContent-Length: 2\r\n\r\n{}"
+        bad = (
+            b"HTTP/1.1 429 Slow\r\nRetry-After: 2\r\nContent-Encoding: " + encoding + b"\r\nContent-Length: 2\r\n\r\n{}"
+        )
         async with Scripted([bad, OK]) as server:
             with pytest.raises(Broken, match=encoding.decode()) as raised:
                 await server.post()

@@ -15,9 +15,7 @@ class Broken(Exception):
         silent: Not a byte came back: most likely the server had closed it before the request came.
     """
 
-    def __init__(
-        self, message: str, *, status: int | None, headers: dict[str, str], body: bytes, silent: bool
-    ) -> None:
+    def __init__(self, message: str, *, status: int | None, headers: dict[str, str], body: bytes, silent: bool) -> None:
         super().__init__(message)
         self.status, self.headers, self.body, self.silent = status, headers, body, silent
 
