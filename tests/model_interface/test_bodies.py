@@ -74,7 +74,7 @@ async def test_a_status_that_was_cut_is_final_on_every_way(
     assert "model_refused" in said and " 401: " in said
 
 
-@pytest.mark.parametrize(("way", "headers"), [("direct", {}), ("direct", BAD_GZIP), ("proxy", {})])
+@pytest.mark.parametrize(("way", "headers"), [("direct", {}), ("direct", BAD_GZIP), ("proxy", {}), ("proxy", BAD_GZIP)])
 async def test_retry_after_outlives_the_body(
     way: str, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -185,13 +185,16 @@ def test_every_fault_has_a_name_and_leaves_nothing_behind(run: Any, script: list
 
 
 def test_what_had_come_of_a_broken_answer_is_kept(run: Any) -> None:
-    """For the message: its status and its first bytes."""
+    """Its status, its headers and its first bytes."""
 
     async def talk() -> None:
-        async with Scripted([[b"HTTP/1.1 502 Bad\r\nContent-Length: 99\r\n\r\nupstream", None]]) as server:
+        async with Scripted(
+            [[b"HTTP/1.1 502 Bad\r\nRetry-After: 3\r\nContent-Length: 99\r\n\r\nupstream", None]]
+        ) as server:
             with pytest.raises(Broken) as raised:
                 await server.post()
             assert (raised.value.status, raised.value.body) == (502, b"upstream")
+            assert raised.value.headers == {"retry-after": "3", "content-length": "99"}
 
     run(talk())
 
