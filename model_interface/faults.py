@@ -1,8 +1,8 @@
 """What an upstream's bad answer means: which failure kind, in which words; pure functions of status, headers and body.
 
 A prompt that is too long is no failure but the end of an episode (`ContextOverflow`). It is recognised by the server's error code where
-there is one, and by narrow patterns, anchored on both the limit and the length, where there is none. Sources of the patterns: vLLM,
-llama.cpp, SGLang, TGI, OpenAI, Anthropic, Gemini, Mistral, xAI, Bedrock and LiteLLM, as quoted in their public issues.
+there is one, and by narrow patterns of whole phrases, with their numbers where they have any, where there is none. Sources: vLLM, llama.cpp,
+SGLang, TGI, OpenAI, Anthropic, Gemini, Mistral, xAI, Bedrock and LiteLLM, as quoted in their public issues.
 """
 
 import re
@@ -46,9 +46,7 @@ _OVERFLOW = re.compile(
     r"|^(?:[\w.]+Error: )*litellm\.ContextWindowExceededError\b",
     re.IGNORECASE,
 )
-_OVERFLOW_AS_500 = re.compile(
-    r"the request exceeds the available context size"
-)  # llama.cpp before it answered with 400
+_OVERFLOW_AS_500 = re.compile(r"the request exceeds the available context size")  # llama.cpp, some versions
 _SECRET = re.compile(r"\b(?:sk|pk|rk|key|hf|gsk|xai|nvapi)[-_][A-Za-z0-9_\-*]{6,}|(?<=[Bb]earer )[^\s\"',}]+")
 
 
