@@ -1,8 +1,8 @@
 """What an upstream's bad answer means: which failure kind, in which words; pure functions of status, headers and body.
 
 A prompt that is too long is no failure but the end of an episode (`ContextOverflow`). It is recognised by the server's error code where
-there is one, and by narrow patterns of whole phrases, with their numbers where they have any, where there is none. Sources: vLLM, llama.cpp,
-SGLang, TGI, OpenAI, Anthropic, Gemini, Mistral, xAI, Bedrock and LiteLLM, as quoted in their public issues.
+there is one, and by narrow patterns of whole phrases, with their numbers where they have any, where there is none. Sources: vLLM,
+llama.cpp, SGLang, TGI, OpenAI, Anthropic, Gemini, Mistral, xAI, Bedrock and LiteLLM, as quoted in their public issues.
 """
 
 import re
