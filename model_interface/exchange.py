@@ -6,6 +6,7 @@ Whole answers go over `wire.http`; streams, and whatever stands behind a proxy, 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
+from typing import TypeGuard
 
 import aiohttp
 from yarl import URL
@@ -93,6 +94,8 @@ class Exchange:
         except http.TooLarge as error:
             raise self._too_large(endpoint, str(error)) from error
         except http.Broken as error:
+            if _refused(error.status):  # what came of the body is what there is to say
+                return error.status, error.headers, error.body
             raise self._cut(endpoint, str(error), error.status, error.body, free=error.silent) from error
         return answer.status, answer.headers, answer.body
 
@@ -150,7 +153,8 @@ class Exchange:
         except http.TooLarge as error:
             raise self._too_large(endpoint, str(error)) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise self._broken(endpoint, error, answer, b"".join(chunks), sent_at, limit_s) from error
+            if answer is None or not _refused(answer.status) or isinstance(error, TimeoutError):
+                raise self._broken(endpoint, error, answer, b"".join(chunks), sent_at, limit_s) from error
         headers = {name.lower(): value for name, value in answer.headers.items()}
         return answer.status, headers, b"".join(chunks)
 
@@ -216,13 +220,19 @@ class Exchange:
             failure = Failed("model_unreachable", f"{what} closed the connection without an answer: {cause}")
             return Fault(failure, again=True, free=free)
         self._counted(endpoint, "cut")
-        return Fault(faults.not_json(status, body, f"{what} answered", f"a body that broke off ({cause})"), again=True)
+        why = f"a body that cannot be read to its end ({cause})"
+        return Fault(faults.not_json(status, body, f"{what} answered", why), again=True)
 
 
 def _url(endpoint: Endpoint, path: str) -> URL:
     # llama.cpp's and vLLM's own routes (/tokenize) lie beside /v1, marked here by two slashes
     base = endpoint.url.removesuffix("/v1") if path.startswith("//") else endpoint.url
     return URL(base + path.replace("//", "/", 1))
+
+
+def _refused(status: int | None) -> TypeGuard[int]:
+    """Whether a status says by itself what became of the call."""
+    return status is not None and not 200 <= status < 300
 
 
 def _named(endpoint: Endpoint) -> str:

@@ -1,35 +1,52 @@
 """What an upstream's bad answer means: which failure kind, in which words; pure functions of status, headers and body.
 
 A prompt that is too long is no failure but the end of an episode (`ContextOverflow`). It is recognised by the server's error code where
-there is one, and by narrow patterns, anchored on both the limit and the length, where there is none. Sources of the patterns: vLLM,
-llama.cpp, SGLang, TGI, OpenAI, Anthropic and Gemini, as quoted in their public issues.
+there is one, and by narrow patterns of whole phrases, with their numbers where they have any, where there is none. Sources: vLLM,
+llama.cpp, SGLang, TGI, OpenAI, Anthropic, Gemini, Mistral, xAI, Bedrock and LiteLLM, as quoted in their public issues.
 """
 
 import re
 from typing import Any
 
-from model_interface.translate import UpstreamError
+from model_interface.translate import UpstreamError, error_object
 from wire import strict_json
 from wire.errors import Failed
 
 QUOTED_CHARACTERS = 200  # of the upstream's own sentence, in a failure
+MATCHED_CHARACTERS = 1 << 20  # of a body, in which the sentence is looked for
 _OVERFLOW_CODES = frozenset(
-    {"context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "string_above_max_length"}
+    {"context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "contextwindowexceedederror"}
+)
+_TEXT_TOO_LONG = "string_above_max_length"  # of any text in the request: a tool's description, a call's id
+_PROMPT = re.compile(r"(?:messages|input|prompt)(?:\.?\[\d+\]|\.(?:content|output|text))*", re.IGNORECASE)
+_SAYS_NOTHING = re.compile(  # codes that only repeat the status, in place of one that names the fault
+    r"-?\d*|none|\w*(?:error|exception)|bad_?request|invalid_(?:argument|request)|invalid_request_invalid_args|validation|.*\s.*",
+    re.DOTALL,
 )
 _OVERFLOW = re.compile(
     r"maximum (?:context|model) length (?:is|of) \d+"  # vLLM, OpenAI
-    r"|max_tokens must be at least 1, got -\d+"  # vLLM: no room left for an answer
+    r"|model'?s context length is only \d+"  # vLLM
+    r"|max_tokens must be at least 1, got (?:0|-\d+)"  # vLLM: no room left for an answer
     r"|input prompt \(\d+ tokens\) is too long"
     r"|prompt is too long:? *\d+ tokens"  # Anthropic
+    r"|prompt is too long: \d+, model maximum context length: \d+"  # vLLM behind Fireworks
+    r"|input length and `?max_tokens`? exceed context limit: \d+ \+ \d+ > \d+"  # Anthropic
+    r"|prompt contains \d+ tokens\b.{0,60}?, too large for model with \d+ maximum context length"  # Mistral
+    r"|maximum prompt length is \d+"  # xAI
+    r"|input is too long for requested model"  # Bedrock
     r"|prompt \((?:length )?\d+(?: tokens)?\) (?:is longer|exceeds)"
-    r"|request \(\d+ tokens\) exceeds the available context size"  # llama.cpp
+    r"|request (?:\(\d+ tokens\) )?exceeds the available context size"  # llama.cpp
     r"|input (?:length )?\(?\d+ tokens\)? (?:exceeds|is longer than) the (?:model'?s )?(?:maximum )?context length"  # SGLang
+    r"|input length \(\d+ tokens\) exceeds the maximum allowed length \(\d+ tokens\)"  # SGLang
     r"|requested token count exceeds the model'?s maximum context length"
     r"|`?inputs`? (?:tokens )?\+ `?max_new_tokens`? must be <= \d+"  # TGI
+    r"|`?inputs`? must have less than \d+ tokens"  # TGI
     r"|input token count \(\d+\) exceeds the maximum number of tokens"  # Gemini
-    r"|context length of \d+ tokens? (?:is )?exceeded",
+    r"|context length of \d+ tokens? (?:is )?exceeded"
+    r"|^(?:[\w.]+Error: )*litellm\.ContextWindowExceededError\b",
     re.IGNORECASE,
 )
+_OVERFLOW_AS_500 = re.compile(r"the request exceeds the available context size")  # llama.cpp, some versions
 _SECRET = re.compile(r"\b(?:sk|pk|rk|key|hf|gsk|xai|nvapi)[-_][A-Za-z0-9_\-*]{6,}|(?<=[Bb]earer )[^\s\"',}]+")
 
 
@@ -47,7 +64,7 @@ def refusal(status: int, body: bytes, what: str) -> Failed | ContextOverflow:
     """
     error = _error(body)
     sentence = quote(body)
-    if status in (400, 413, 422) and is_overflow(error, sentence):
+    if status in (400, 413, 422, 500) and is_overflow(error, _message(error, body), status):
         return ContextOverflow(sentence)
     message = f"{what} {status}: {sentence}"
     if status == 429:
@@ -59,17 +76,23 @@ def refusal(status: int, body: bytes, what: str) -> Failed | ContextOverflow:
     return Failed("model_error", message)
 
 
-def error_inside(value: Any, what: str) -> Failed | ContextOverflow | None:
-    """The failure that a 200 with an error inside stands for, or None where there is none."""
-    error = value.get("error") if isinstance(value, dict) else None
-    if not error and not (isinstance(value, dict) and value.get("object") == "error"):
+def error_inside(value: Any, what: str, status: int = 200) -> Failed | ContextOverflow | None:
+    """The failure that a 2xx with an error inside stands for, or None where there is none."""
+    error = error_object(value)
+    if error is None:
         return None
-    inside = error if isinstance(error, dict) else value if error is None else {"message": str(error)}
-    sentence = mask(str(inside.get("message") or error))[:QUOTED_CHARACTERS]
-    if is_overflow(inside, sentence):
+    message = str(error.get("message") or error)
+    sentence = mask(message)[:QUOTED_CHARACTERS]
+    if is_overflow(error, message):
         return ContextOverflow(sentence)
-    kind = "rate_limited" if str(inside.get("code")) in ("429", "rate_limit_exceeded") else "model_error"
-    return Failed(kind, f"{what} 200 with an error inside: {sentence}")
+    kind = "rate_limited" if str(error.get("code")) in ("429", "rate_limit_exceeded") else "model_error"
+    return Failed(kind, f"{what} {status} with an error inside: {sentence}")
+
+
+def overflow_within(failure: UpstreamError) -> bool:
+    """Whether the error that a stream held says that the prompt is longer than the model takes."""
+    error = failure.described
+    return error is not None and is_overflow(error, str(error.get("message") or error))
 
 
 def not_json(status: int, body: bytes, what: str, why: str) -> Failed:
@@ -78,18 +101,29 @@ def not_json(status: int, body: bytes, what: str, why: str) -> Failed:
     return Failed("model_invalid_response", f"{what} {status} with {why}: {shown}")
 
 
-def is_overflow(error: dict[str, Any], sentence: str) -> bool:
-    """Whether the upstream says that the prompt is longer than the model takes."""
-    if str(error.get("code")) in _OVERFLOW_CODES or str(error.get("type")) in _OVERFLOW_CODES:
+def is_overflow(error: dict[str, Any], message: str, status: int = 400) -> bool:
+    """Whether the upstream says that the prompt is longer than the model takes.
+
+    Args:
+        error: Its error object. A code in it that names another fault settles the matter, whatever the message quotes.
+        message: Its own sentence, whole.
+        status: 500 is believed only where it comes with a code, or with the sentence of a server that is known to answer so.
+    """
+    code, kind = (str(error.get(name) or "").strip().lower() for name in ("code", "type"))
+    if code in _OVERFLOW_CODES or kind in _OVERFLOW_CODES:
         return True
-    return bool(_OVERFLOW.search(sentence))
+    if _TEXT_TOO_LONG in (code, kind):
+        param = error.get("param")
+        return not param or _PROMPT.fullmatch(str(param)) is not None
+    if not _SAYS_NOTHING.fullmatch(code):
+        return False
+    return bool((_OVERFLOW_AS_500 if status == 500 else _OVERFLOW).search(message))
 
 
 def quote(body: bytes) -> str:
     """The upstream's own sentence: its error message, or the first characters of whatever it sent; keys masked."""
-    error = _error(body)
-    text = error.get("message") or error.get("detail") or body[: 4 * QUOTED_CHARACTERS].decode(errors="replace")
-    return mask(str(text).strip())[:QUOTED_CHARACTERS] or "an empty body"
+    text = _message(_error(body), body)
+    return mask(text.strip()[: 4 * QUOTED_CHARACTERS])[:QUOTED_CHARACTERS] or "an empty body"
 
 
 def mask(text: str, secrets: tuple[str, ...] = ()) -> str:
@@ -100,17 +134,15 @@ def mask(text: str, secrets: tuple[str, ...] = ()) -> str:
     return _SECRET.sub("***", text)
 
 
+def _message(error: dict[str, Any], body: bytes) -> str:
+    """The error's own sentence, whole, or the body where it has none."""
+    return str(error.get("message") or body[:MATCHED_CHARACTERS].decode(errors="replace"))
+
+
 def _error(body: bytes) -> dict[str, Any]:
     """The object that describes the error in any of the usual shapes; {} where there is none."""
     try:
-        value = strict_json.loads(body[: 2**20])
+        value = strict_json.loads(body[:MATCHED_CHARACTERS])
     except strict_json.JSONError:
         return {}
-    if isinstance(value, list) and value:
-        value = value[0]
-    if not isinstance(value, dict):
-        return {}
-    inside = value.get("error", value)
-    if isinstance(inside, dict):
-        return inside
-    return {"message": inside} if isinstance(inside, str) else value
+    return error_object(value) or (value if isinstance(value, dict) else {})

@@ -3,11 +3,13 @@
 import email.utils
 import math
 import random
+import re
 from datetime import UTC, datetime
 
 FIRST_WAIT_S = 0.5  # bound of the jitter before the second try; doubles each time
 LONGEST_WAIT_S = 5.0  # our own waits never pass this; an upstream's Retry-After may, within the budget
 SHORTEST_WAIT_S = 0.1  # the floor under the jitter, so that many callers never hammer at once
+_SECONDS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 """Statuses after which the same request may go better. Sampling again is safe: no answer of the first try was used."""
 
@@ -33,10 +35,7 @@ def retry_after_s(value: str | None, now: datetime) -> float | None:
     """Seconds that a `Retry-After` header asks for, or None where it asks for nothing that makes sense."""
     if not value:
         return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        seconds = _until(value, now)
+    seconds = float(value) if _SECONDS.fullmatch(value.strip()) else _until(value, now)
     return seconds if math.isfinite(seconds) and seconds > 0 else None
 
 

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from model_interface.endpoints import Endpoint, Endpoints
 from model_interface.exchange import Exchange, Fault
 from model_interface.retry import RETRIED_STATUSES, wait_s
 from model_interface.settings import ModelInterfaceSettings
+from model_interface.streaming import without_preface
 from model_interface.translate import UpstreamError
 from wire import http, strict_json
 from wire.deadline import Deadline
@@ -160,21 +161,24 @@ class Upstream:
             status, headers, raw = await self._exchange.whole(method, endpoint, path, body, limit_s)
         finally:
             endpoint.limiter.release()
-        if status != 200:
+        if not 200 <= status < 300:
             raise self._bad_status(endpoint, status, headers.get("retry-after"), raw, sent_at)
-        return self._value(endpoint, raw, parse, make), raw, time.monotonic() - sent_at
+        return self._value(endpoint, status, raw, parse, make), raw, time.monotonic() - sent_at
 
     async def _open(self, endpoint: Endpoint, path: str, body: bytes, deadline: Deadline) -> aiohttp.ClientResponse:
         sent_at = time.monotonic()
         limit_s = min(self._settings.timeout_s, deadline.left())
         answer = await self._exchange.opened(endpoint, path, body, limit_s)
-        if answer.status == 200:
-            self._counted(endpoint, "200")
+        if 200 <= answer.status < 300:
+            self._counted(endpoint, str(answer.status))
             endpoint.up()
             return answer
+        raw = b""
         async with answer:
             left_s = max(0.0, limit_s - (time.monotonic() - sent_at))
-            raw = b"".join([chunk async for chunk in self._exchange.chunks(endpoint, answer, left_s)])
+            with suppress(Fault):  # the status says enough, whatever comes of the body
+                async for chunk in self._exchange.chunks(endpoint, answer, left_s):
+                    raw += chunk
         raise self._bad_status(endpoint, answer.status, answer.headers.get("Retry-After"), raw, sent_at)
 
     async def _chunks(
@@ -216,15 +220,20 @@ class Upstream:
         await asyncio.sleep(wait)
 
     def _value(
-        self, endpoint: Endpoint, raw: bytes, parse: Callable[[bytes], Any], make: Callable[[Any], Any] | None
+        self,
+        endpoint: Endpoint,
+        status: int,
+        raw: bytes,
+        parse: Callable[[bytes], Any],
+        make: Callable[[Any], Any] | None,
     ) -> Any:
         what = f"model server {endpoint.url} answered"
         try:
-            value = parse(raw)
+            value = _parsed(raw, parse)
         except strict_json.JSONError as error:
             self._counted(endpoint, "not_json")
-            raise Fault(faults.not_json(200, raw, what, f"a body that is no JSON ({error})"), again=True) from error
-        failure = faults.error_inside(value, what)
+            raise Fault(faults.not_json(status, raw, what, f"a body that is no JSON ({error})"), again=True) from error
+        failure = faults.error_inside(value, what, status)
         if isinstance(failure, faults.ContextOverflow):
             raise failure
         if failure is not None:
@@ -235,10 +244,10 @@ class Upstream:
                 value = make(value)
             except Failed as failed:
                 self._counted(endpoint, "unreadable")
-                raise Fault(Failed(failed.kind, f"{what} 200: {failed}"), again=True) from failed
+                raise Fault(Failed(failed.kind, f"{what} {status}: {failed}"), again=True) from failed
         endpoint.up()
         endpoint.limiter.grow()
-        self._counted(endpoint, "200")
+        self._counted(endpoint, str(status))
         return value
 
     def _bad_status(
@@ -259,6 +268,17 @@ class Upstream:
 
     def _counted(self, endpoint: Endpoint, status: str) -> None:
         self.metrics.count("upstream_calls", endpoint=endpoint.url, status=status)
+
+
+def _parsed(raw: bytes, parse: Callable[[bytes], Any]) -> Any:
+    """The JSON value of a body, which comments may stand before."""
+    try:
+        return parse(raw)
+    except strict_json.JSONError:
+        text = without_preface(raw)
+        if len(text) == len(raw):
+            raise
+        return parse(text)
 
 
 def _headers(settings: ModelInterfaceSettings) -> tuple[dict[str, str], str]:

@@ -121,11 +121,14 @@ class Tool:
         """The arguments as a model. Types are JSON's own: `"10"` and `true` are no numbers, `10.0` is the whole number 10."""
         validator = self.arguments.__pydantic_validator__
         try:
-            found = validator.validate_json(arguments, strict=True)
+            try:
+                found = validator.validate_json(arguments, strict=True)
+            except ValidationError as error:
+                if not all(_is_whole(each) for each in error.errors(include_url=False, include_context=False)):
+                    raise
+                found = validator.validate_json(arguments)  # which has its own bounds: 1e19 is no integer to it
         except ValidationError as error:
-            if not all(_is_whole(each) for each in error.errors(include_url=False, include_context=False)):
-                raise Mistake(sentences(error, self.name, self.parameters, arguments)) from None
-            found = validator.validate_json(arguments)
+            raise Mistake(sentences(error, self.name, self.parameters, arguments)) from None
         assert isinstance(found, BaseModel)
         return found
 

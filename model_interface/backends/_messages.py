@@ -10,14 +10,14 @@ from model_interface import faults
 from model_interface.backend import Backend, Request, Response, read_options
 from model_interface.constrained import PlainHistory, answer_schema, offered, read_answer
 from model_interface.settings import ModelInterfaceSettings
-from model_interface.streaming import ChatStreamAssembler, SSEParser
+from model_interface.streaming import ChatStreamAssembler, SSEParser, without_preface
 from model_interface.tokens import PIECES
 from model_interface.translate import (
     MessageBuilder,
     UpstreamError,
     chat_to_response,
-    error_sentence,
     new_id,
+    raise_if_error,
     request_to_chat,
 )
 from model_interface.upstream import Answer, Upstream
@@ -131,7 +131,7 @@ class ChatBackend(Backend):
                     else:
                         yield event
         except UpstreamError as error:
-            if faults.is_overflow({"code": error.upstream_code}, str(error)):
+            if faults.overflow_within(error):
                 raise faults.ContextOverflow(str(error)) from error
             raise
         if whole is None:
@@ -233,11 +233,7 @@ async def _assembled(assembler: ChatStreamAssembler, chunks: AsyncIterator[bytes
             for each in [] if event.done else assembler.feed(event.json()):
                 yield each
     if not assembler.begun and (value := _json(raw)) is not None:
-        said = error_sentence(value)
-        if said is not None:
-            raise UpstreamError(
-                "model_error", f"the model server answered 200 with an error: {said[0]}", upstream_code=said[1]
-            )
+        raise_if_error(value)
         yield Whole(value)
         return
     for event in parser.close():
@@ -249,10 +245,11 @@ async def _assembled(assembler: ChatStreamAssembler, chunks: AsyncIterator[bytes
 
 
 def _json(raw: bytes) -> Any:
-    if not raw.lstrip().startswith(b"{"):
+    text = without_preface(raw)
+    if not text.startswith((b"{", b"[")):
         return None
     try:
-        return strict_json.loads(raw)
+        return strict_json.loads(text)
     except strict_json.JSONError:
         return None
 

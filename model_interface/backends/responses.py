@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from model_interface.backend import Backend, Request, Response
-from model_interface.faults import ContextOverflow, is_overflow
+from model_interface.faults import ContextOverflow, overflow_within
 from model_interface.settings import ModelInterfaceSettings
 from model_interface.streaming import ResponsesRelay, SSEParser
 from model_interface.translate import InvalidRequest, UpstreamError, error_sentence, extra_body
@@ -102,7 +102,7 @@ class Responses(Backend):
                             yield each
             relay.finish()
         except UpstreamError as error:
-            if is_overflow({"code": error.upstream_code}, str(error)):
+            if overflow_within(error):
                 raise ContextOverflow(str(error)) from error
             if relay.begun or memory.response_id is None or error.upstream_code not in LOST:
                 raise

@@ -7,7 +7,7 @@ from model_interface.streaming.assemble import ChatStreamAssembler
 from model_interface.streaming.emit import ResponsesEmitter, response_events
 from model_interface.streaming.faces import Dialect, Face, face
 from model_interface.streaming.relay import ResponsesRelay
-from model_interface.streaming.sse import DONE_EVENT, KEEP_ALIVE, Event, SSEParser, encode
+from model_interface.streaming.sse import DONE_EVENT, KEEP_ALIVE, Event, SSEParser, encode, without_preface
 
 __all__ = [
     "DONE_EVENT",
@@ -22,4 +22,5 @@ __all__ = [
     "encode",
     "face",
     "response_events",
+    "without_preface",
 ]

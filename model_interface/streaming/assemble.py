@@ -8,7 +8,15 @@ from collections.abc import Collection
 from typing import Any
 
 from model_interface.streaming.emit import Event, ResponsesEmitter
-from model_interface.translate.answers import INCOMPLETE, argument_text, finish_reason, logprobs_of, unique_id, usage_of
+from model_interface.translate.answers import (
+    INCOMPLETE,
+    argument_text,
+    finish_reason,
+    logprobs_of,
+    refusal_text,
+    unique_id,
+    usage_of,
+)
 from model_interface.translate.errors import UpstreamError, raise_if_error
 from model_interface.translate.parameters import LOGPROBS
 from model_interface.translate.reasoning import FIELDS, Reasoning, ThoughtSplitter, reasoning_field
@@ -140,20 +148,23 @@ class ChatStreamAssembler:
             self._keep(next(name for name in FIELDS if delta.get(name)), thoughts)
             events += self._emitter.think(thoughts)
         events += self._content(delta.get("content"), logprobs)
-        refusal = delta.get("refusal")
-        if isinstance(refusal, str) and refusal:
+        refusal = refusal_text(delta.get("refusal"))
+        if refusal:
             self._keep("refusal", refusal)
             events += self._flush() + self._emitter.refuse(refusal)
         calls = delta.get("tool_calls")
-        if calls is None and isinstance(delta.get("function_call"), dict):
+        if not calls and isinstance(delta.get("function_call"), dict):
             calls = [{"index": 0, "function": delta["function_call"]}]
         for call in calls if isinstance(calls, list) else ():
             events += self._call(call)
         return events
 
     def _content(self, content: Any, logprobs: list[Any]) -> list[Event]:
+        if isinstance(content, dict):
+            content = [content]
         if isinstance(content, list):
-            content = "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+            texts = [part.get("text") if isinstance(part, dict) else part for part in content]
+            content = "".join(text for text in texts if isinstance(text, str))
         if not isinstance(content, str):
             return []
         self._keep("content", content)

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from model_interface.translate.answers import DEFAULTS
-from model_interface.translate.errors import UpstreamError, error_sentence
+from model_interface.translate.errors import UpstreamError, error_sentence, raise_if_error
 
 ENDS = ("response.completed", "response.incomplete")
 PARTS = ("response.content_part.", "response.output_text.", "response.refusal.", "response.reasoning_text.")
@@ -38,13 +38,9 @@ class ResponsesRelay:
         """
         kind = event.get("type") if isinstance(event, dict) else None
         if kind in ("error", "response.failed") or (kind is None and error_sentence(event)):
-            said = error_sentence(event if kind != "response.failed" else event.get("response")) or (
-                "no reason given",
-                None,
-            )
-            raise UpstreamError(
-                "model_error", f"the model server ended its stream with an error: {said[0]}", upstream_code=said[1]
-            )
+            what = "the model server ended its stream with an error"
+            raise_if_error(event if kind != "response.failed" else event.get("response"), what)
+            raise UpstreamError("model_error", f"{what}: no reason given")
         if not isinstance(kind, str):
             raise UpstreamError(
                 "model_invalid_response", f"the model server streamed {str(event)[:200]!r} where an event belongs"

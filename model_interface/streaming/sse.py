@@ -16,6 +16,7 @@ MAX_EVENT_BYTES = 16 << 20  # of one event; a server that never ends a line must
 LINE_END = re.compile(rb"\r\n|\n|\r")
 BOM = b"\xef\xbb\xbf"
 DONE = b"[DONE]"
+_PREFACE = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s|:[^\r\n]*[\r\n])*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,12 @@ class SSEParser:
             raise UpstreamError(
                 "model_invalid_response", f"the model server streamed an event of over {MAX_EVENT_BYTES >> 20} MiB"
             )
+
+
+def without_preface(raw: bytes) -> bytes:
+    """A body without the byte order mark, blank lines and comment lines (`: keep-alive`) before its text."""
+    found = _PREFACE.match(raw)
+    return raw[found.end() :] if found else raw
 
 
 def encode(payload: Any, name: str | None = None) -> bytes:

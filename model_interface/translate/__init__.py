@@ -16,7 +16,7 @@ from model_interface.translate.answers import (
     usage_of,
 )
 from model_interface.translate.chat_face import chat_request_to_responses, messages_to_items, response_to_chat
-from model_interface.translate.errors import InvalidRequest, UpstreamError, error_sentence, raise_if_error
+from model_interface.translate.errors import InvalidRequest, UpstreamError, error_object, error_sentence, raise_if_error
 from model_interface.translate.history import MessageBuilder, items_to_messages
 from model_interface.translate.items import check_items
 from model_interface.translate.messages_face import error_body, messages_request_to_responses, response_to_messages
@@ -38,6 +38,7 @@ __all__ = [
     "check_items",
     "check_request",
     "error_body",
+    "error_object",
     "error_sentence",
     "extra_body",
     "items_to_messages",

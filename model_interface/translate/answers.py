@@ -4,6 +4,7 @@
 to the byte (argument text, names); only call ids are made up where they are missing, or changed where they would not be unique.
 """
 
+import json
 import math
 import os
 import time
@@ -21,11 +22,18 @@ INCOMPLETE = {
     "length": "max_output_tokens",
     "max_tokens": "max_output_tokens",
     "model_length": "max_output_tokens",  # Mistral
+    "max_output_tokens": "max_output_tokens",
+    "token_limit": "max_output_tokens",
     "content_filter": "content_filter",
+    "content-filter": "content_filter",
     "safety": "content_filter",
     "recitation": "content_filter",
     "blocklist": "content_filter",
     "prohibited_content": "content_filter",
+    "spii": "content_filter",  # Gemini
+    "sensitive": "content_filter",  # GLM
+    "guardrail_intervened": "content_filter",  # Bedrock
+    "refusal": "content_filter",  # Anthropic
 }
 """Finish reasons that are not the model's own end; any other one, known or not, is `completed`."""
 
@@ -145,9 +153,9 @@ def finish_reason(choice: dict[str, Any]) -> str:
 def parts_of(message: dict[str, Any], setting: Reasoning, *, cut: bool) -> tuple[str, str, str]:
     """(thoughts, text, refusal) of a chat message, whether its content is a string, a list of parts or nothing."""
     content = message.get("content")
-    refusal = message.get("refusal")
-    thoughts = reasoning_field(message)
-    refused = refusal if isinstance(refusal, str) else ""
+    thoughts, refused = reasoning_field(message), refusal_text(message.get("refusal"))
+    if isinstance(content, dict):
+        content = [content]
     if isinstance(content, list):
         text, thought, more = _parts(content)
         thoughts, refused = thoughts or thought, refused or more
@@ -165,13 +173,15 @@ def parts_of(message: dict[str, Any], setting: Reasoning, *, cut: bool) -> tuple
 def _parts(content: list[Any]) -> tuple[str, str, str]:
     text, thoughts, refusal = "", "", ""
     for part in content:
-        kind = part.get("type", "text") if isinstance(part, dict) else None
+        kind = part.get("type") or ("text" if "text" in part else None) if isinstance(part, dict) else None
+        if part is None:
+            continue
         if isinstance(part, str):
             text += part
-        elif kind in ("text", "output_text") and isinstance(part.get("text"), str):
-            text += part["text"]
-        elif kind == "refusal" and isinstance(part.get("refusal"), str):
-            refusal += part["refusal"]
+        elif kind in ("text", "output_text") and isinstance(part.get("text"), str | None):
+            text += part.get("text") or ""
+        elif kind == "refusal":
+            refusal += refusal_text(part.get("refusal"))
         elif kind in ("thinking", "reasoning"):  # Mistral's thinking is a list of text parts
             inner = part.get("thinking") or part.get("reasoning") or part.get("text") or ""
             thoughts += inner if isinstance(inner, str) else _parts(inner)[0] if isinstance(inner, list) else ""
@@ -182,10 +192,22 @@ def _parts(content: list[Any]) -> tuple[str, str, str]:
     return text, thoughts, refusal
 
 
+def refusal_text(refusal: Any) -> str:
+    """A refusal as text, "" where there is none: some servers send a list of parts or an object."""
+    if isinstance(refusal, str):
+        return refusal
+    if isinstance(refusal, list):
+        return "".join(map(refusal_text, refusal))
+    if not isinstance(refusal, dict) or not refusal:
+        return ""
+    said = next((refusal[name] for name in ("refusal", "text", "content", "message") if refusal.get(name)), None)
+    return refusal_text(said) or argument_text(refusal)
+
+
 def calls_of(message: dict[str, Any], taken: Collection[str] = ()) -> list[Item]:
     """The function_call items of a chat message, the old `function_call` form included."""
     raw = message.get("tool_calls")
-    if raw is None:
+    if raw is None or raw == []:  # some servers send an empty list beside the old form
         old = message.get("function_call")
         raw = [{"function": old}] if isinstance(old, dict) else []
     if not isinstance(raw, list):
@@ -209,10 +231,16 @@ def _call(raw: Any, ids: set[str], taken: Collection[str]) -> Item:
 
 
 def argument_text(arguments: Any) -> str:
-    """A call's arguments as text: the model's own where it is text, JSON where a server has parsed it, "{}" for null."""
+    """A call's arguments as text: the model's own where it is text, JSON where a server has parsed it, "{}" for null.
+
+    A number such as 1e999 has become an infinity: it is written as `Infinity`, which is no JSON, so that the model hears of it.
+    """
     if isinstance(arguments, str):
         return arguments
-    return "{}" if arguments is None else strict_json.dumps(arguments).decode()
+    try:
+        return "{}" if arguments is None else strict_json.dumps(arguments).decode()
+    except strict_json.JSONError:
+        return json.dumps(arguments)
 
 
 def unique_id(call_id: Any, ids: set[str], taken: Collection[str] = ()) -> str:

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from model_interface.streaming import ChatStreamAssembler
 from model_interface.translate import UpstreamError, chat_to_response, error_sentence, split_thoughts
 from model_interface.translate.reasoning import Reasoning, ThoughtSplitter
+from wire import strict_json
 from wire.testing.upstream import MSG, TC, error_inside
 
 JSON = dict[str, Any]
@@ -48,6 +50,15 @@ def texts(response: JSON) -> list[str]:
          ["reasoning", "message"], ["x"]),
         (MSG("x", tool_calls=[]), "completed", None, ["message"], ["x"]),
         (MSG("x", tool_calls=None, function_call={"name": "f", "arguments": "{}"}), "completed", None, ["message", "function_call"], ["x"]),
+        (MSG("x", tool_calls=[], function_call={"name": "f", "arguments": "{}"}), "completed", None, ["message", "function_call"], ["x"]),
+        (MSG([None, {"type": "text", "text": None}, {"type": "text", "text": "b"}]), "completed", None, ["message"], ["b"]),
+        (MSG([None]), "completed", None, ["message"], [""]),
+        (MSG({"type": "text", "text": "a"}), "completed", None, ["message"], ["a"]),
+        (MSG(None, refusal=[{"type": "refusal", "refusal": "No"}, "."]), "completed", None, ["message"], ["No."]),
+        (MSG(None, refusal={"text": "No."}), "completed", None, ["message"], ["No."]),
+        (MSG(None, refusal={"category": "x"}), "completed", None, ["message"], ['{"category":"x"}']),
+        (MSG("x", refusal=[]), "completed", None, ["message"], ["x"]),
+        (MSG([{"type": "refusal", "refusal": None}, {"type": "text", "text": "a"}]), "completed", None, ["message"], ["a"]),
     ],
 )  # fmt: skip
 def test_every_way_to_end_an_answer(
@@ -210,6 +221,70 @@ def test_what_is_no_answer_is_a_typed_failure(body: Any, kind: str, words: str) 
         chat_to_response(body, {})
     assert caught.value.kind == kind
     assert len(str(caught.value)) < 320
+
+
+@pytest.mark.parametrize(
+    ("finish", "reason"),
+    [
+        *((each, "max_output_tokens") for each in ("max_output_tokens", "token_limit", "MAX_TOKENS")),
+        *(
+            (each, "content_filter")
+            for each in ("content-filter", "SPII", "sensitive", "guardrail_intervened", "refusal")
+        ),
+        *((each, None) for each in ("stop", "eos", "end_turn")),
+    ],
+)
+def test_a_finish_reason_by_any_other_name(finish: str, reason: str | None) -> None:
+    """Whole answers and streams alike."""
+    chunk = {"choices": [{"index": 0, "delta": {"content": "x"}, "finish_reason": finish}]}
+    assembler = ChatStreamAssembler({})
+    assembler.feed(chunk)
+    assembler.finish(done=True)
+    for response in (chat_to_response(MSG("x", finish=finish), {}), assembler.response):
+        assert (response["incomplete_details"] or {}).get("reason") == reason
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"a": float("inf")}, '{"a": Infinity}'),
+        ({"a": [-float("inf")]}, '{"a": [-Infinity]}'),
+        ({"a": 1.5}, '{"a":1.5}'),
+        (None, "{}"),
+    ],
+)
+def test_arguments_that_json_cannot_hold_are_the_models_to_hear_of(arguments: Any, text: str) -> None:
+    """A number such as 1e999 in arguments that a server has parsed: text, and no JSON."""
+    (call,) = chat_to_response(TC(("c", "f", arguments)), {})["output"]
+    assert call["arguments"] == text
+    if "Infinity" in text:
+        with pytest.raises(strict_json.JSONError):
+            strict_json.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("delta", "texts_of_it"),
+    [
+        ({"content": [None, {"type": "text", "text": None}, {"type": "text", "text": "a"}, "b"]}, ["ab"]),
+        ({"content": {"type": "text", "text": "a"}}, ["a"]),
+        ({"refusal": [{"type": "refusal", "refusal": "No."}]}, ["No."]),
+    ],
+)
+def test_odd_forms_in_a_stream(delta: JSON, texts_of_it: list[str]) -> None:
+    """The same forms as in a whole answer."""
+    assembler = ChatStreamAssembler({})
+    assembler.feed({"choices": [{"index": 0, "delta": delta, "finish_reason": "stop"}]})
+    assembler.finish(done=True)
+    assert texts(assembler.response) == texts_of_it
+
+
+def test_an_old_call_beside_an_empty_list_in_a_stream() -> None:
+    """`tool_calls: []` and `function_call`."""
+    assembler = ChatStreamAssembler({})
+    delta = {"tool_calls": [], "function_call": {"name": "f", "arguments": "{}"}}
+    assembler.feed({"choices": [{"index": 0, "delta": delta, "finish_reason": "stop"}]})
+    assembler.finish(done=True)
+    assert kinds(assembler.response) == ["function_call"]
 
 
 def test_the_servers_own_code_is_kept() -> None:

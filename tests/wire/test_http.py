@@ -185,13 +185,16 @@ def test_every_fault_has_a_name_and_leaves_nothing_behind(run: Any, script: list
 
 
 def test_what_had_come_of_a_broken_answer_is_kept(run: Any) -> None:
-    """For the message: its status and its first bytes."""
+    """Its status, its headers and its first bytes."""
 
     async def talk() -> None:
-        async with Scripted([[b"HTTP/1.1 502 Bad\r\nContent-Length: 99\r\n\r\nupstream", None]]) as server:
+        async with Scripted(
+            [[b"HTTP/1.1 502 Bad\r\nRetry-After: 3\r\nContent-Length: 99\r\n\r\nupstream", None]]
+        ) as server:
             with pytest.raises(Broken) as raised:
                 await server.post()
             assert (raised.value.status, raised.value.body) == (502, b"upstream")
+            assert raised.value.headers == {"retry-after": "3", "content-length": "99"}
 
     run(talk())
 
@@ -234,10 +237,14 @@ def test_a_body_that_cannot_be_read_leaves_the_connection_whole(run: Any, encodi
     """An encoding that we do not know, or that the body is not in: where the answer ends is plain all the same."""
 
     async def talk() -> None:
-        bad = b"HTTP/1.1 200 OK\r\nContent-Encoding: " + encoding + b"\r\nContent-Length: 2\r\n\r\n{}"
+        bad = (
+            b"HTTP/1.1 429 Slow\r\nRetry-After: 2\r\nContent-Encoding: " + encoding + b"\r\nContent-Length: 2\r\n\r\n{}"
+        )
         async with Scripted([bad, OK]) as server:
-            with pytest.raises(NotHttp, match=encoding.decode()):
+            with pytest.raises(Broken, match=encoding.decode()) as raised:
                 await server.post()
+            assert (raised.value.status, raised.value.body) == (429, b"{}")
+            assert raised.value.headers["retry-after"] == "2"
             assert (await server.post()).body == b"{}" and server.opened == 1
 
     run(talk())

@@ -2,7 +2,7 @@
 
 import zlib
 
-from wire.http.errors import NotHttp, TooLarge
+from wire.http.errors import TooLarge, Undecodable
 
 CODINGS = ("gzip", "x-gzip", "deflate", "br", "zstd", "compress")  # that mean anything
 GZIP_OR_ZLIB, RAW_DEFLATE = 47, -15  # zlib's window bits
@@ -17,13 +17,13 @@ def decoded(coding: str, body: bytes, most: int) -> bytes:
         most: Bytes of the plain body.
 
     Raises:
-        NotHttp: a coding that cannot be read, or a body that is not in it.
+        Undecodable: a coding that cannot be read, or a body that is not in it.
         TooLarge: the plain body is.
     """
     if coding not in CODINGS or not body:
         return body
     if coding not in ("gzip", "x-gzip", "deflate"):
-        raise NotHttp(f"a body in content-encoding {coding!r}, which was not asked for")
+        raise Undecodable(f"a body in content-encoding {coding!r}, which was not asked for", body)
     try:
         return _inflated(body, most, GZIP_OR_ZLIB)
     except zlib.error as error:
@@ -32,7 +32,7 @@ def decoded(coding: str, body: bytes, most: int) -> bytes:
                 return _inflated(body, most, RAW_DEFLATE)
             except zlib.error:
                 pass  # the first reason says more
-        raise NotHttp(f"a body that is not {coding} as it says: {error}") from error
+        raise Undecodable(f"a body that is not {coding} as it says: {error}", body) from error
 
 
 def _inflated(body: bytes, most: int, bits: int) -> bytes:
@@ -44,6 +44,6 @@ def _inflated(body: bytes, most: int, bits: int) -> bytes:
         if made.unconsumed_tail or size > most:
             raise TooLarge(f"more than {most} bytes")
         if not made.eof:
-            raise NotHttp("a compressed body that ends early")
+            raise Undecodable("a compressed body that ends early", b"".join(texts))
         body = made.unused_data
     return b"".join(texts)

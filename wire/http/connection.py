@@ -7,7 +7,7 @@ from typing import Protocol, cast
 import httptools
 
 from wire.http.coding import decoded
-from wire.http.errors import Broken, NotHttp, TooLarge
+from wire.http.errors import Broken, NotHttp, TooLarge, Undecodable
 from wire.http.request import Origin
 
 LARGE_BYTES = 1 << 16  # a body from here on is handed over beside its head, which uvloop does not copy
@@ -74,7 +74,7 @@ class Connection(asyncio.Protocol):
         self._answered = answered = self._loop.create_future()
         self._came = self._unread = 0
         if self.lost or self._transport.is_closing():
-            self.give_up(answered, Broken("the server closed it", status=None, body=b"", silent=True))
+            self.give_up(answered, Broken("the server closed it", status=None, headers={}, body=b"", silent=True))
         elif body is None:
             self._transport.write(first)
         elif len(body) < LARGE_BYTES:
@@ -132,8 +132,8 @@ class Connection(asyncio.Protocol):
         self.lost = True
         self._keeper.gone(self)
         silent = not self._answered or (not self._came and (exc is None or self._used))
-        body = b"".join(self._chunks)
-        self._fail(Broken(str(exc or "") or "the server closed it", status=self._status, body=body, silent=silent))
+        message, body = str(exc or "") or "the server closed it", b"".join(self._chunks)
+        self._fail(Broken(message, status=self._status, headers=self._headers, body=body, silent=silent))
         del self._parser  # it holds on to us
 
     def on_message_begin(self) -> None:
@@ -186,5 +186,7 @@ class Connection(asyncio.Protocol):
             if "content-encoding" in headers:
                 body = decoded(headers["content-encoding"].strip().lower(), body, self._keeper.max_bytes)
             answered.set_result(Answer(status, body, headers, cookies))
-        except (NotHttp, TooLarge) as error:
+        except Undecodable as error:
+            answered.set_exception(Broken(str(error), status=status, headers=headers, body=error.body, silent=False))
+        except TooLarge as error:
             answered.set_exception(error)
