@@ -7,13 +7,15 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from math import isqrt
+from math import inf, isqrt
 
 from rollouts.keys import NEW, OK, PERMANENT, SERVER_LOST, SPENT, WAITING, Keys
 from rollouts.settings import GroupSettings
 
 Key = tuple[int, int]
 """(task, sample)."""
+
+LATEST_S = 60.0  # for which what is new goes before those under which a server died
 
 _LEAST_WEIGHT = 1e-9  # a source of weight 0 starts when the others have nothing left
 
@@ -86,11 +88,11 @@ class Schedule:
         return key
 
     def _next(self, now: float, fits: Callable[[int], bool]) -> Key | None:
-        if (key := self._next_apart(fits)) is not None:
+        if self._apart.since < now - LATEST_S and (key := self._next_apart(fits)) is not None:
             return key
         while self._later and self._later[0][0] <= now:
             key = heapq.heappop(self._later)[2]
-            if self._open(key) and fits(key[0]) and self._may_start(key):
+            if self._open(key) and fits(key[0]) and self._may_start(key, now):
                 return key
         while self._feeds:
             index = min(
@@ -98,15 +100,13 @@ class Schedule:
                 key=lambda each: (self._parts[each].taken + 1) / max(self._parts[each].weight, _LEAST_WEIGHT),
             )
             for key in self._feeds[index]:
-                if self._open(key) and fits(key[0]) and self._may_start(key):
+                if self._open(key) and fits(key[0]) and self._may_start(key, now):
                     self._parts[index].taken += 1
                     return key
             del self._feeds[index]
-        if self._apart.free or (
-            self._later and self._later[0][0] <= now
-        ):  # found, or called for, while the feeds ran out
+        if self._later and self._later[0][0] <= now:  # called for while the feeds ran out
             return self._next(now, fits)
-        return None
+        return self._next_apart(fits)
 
     def _next_apart(self, fits: Callable[[int], bool]) -> Key | None:
         while self._apart.free:
@@ -169,7 +169,7 @@ class Schedule:
                 return key
         return None
 
-    def _may_start(self, key: Key) -> bool:
+    def _may_start(self, key: Key, now: float) -> bool:
         """Whether a rollout starts now; one that may have killed a server waits until it does little harm, and then none.
 
         When a server dies again under its last attempt, it fails for good: nothing else is in flight then, so it is its own doing.
@@ -179,7 +179,7 @@ class Schedule:
         if self._keys.attempts(*key) + 1 >= self._attempts:
             self._alone.append(key)
             return False
-        self._apart.wait(key)
+        self._apart.wait(key, now)
         return False
 
     def _lost(self, key: Key) -> bool:
@@ -217,6 +217,7 @@ class Schedule:
 class _Apart:
     """Rollouts under which a server died and that have attempts to spare: one of them may be what kills it.
 
+    What is new goes first, for a while: it loses nothing by them then, and shows that the server is of use.
     They run a few at a time, so that it takes few of the others along to their last attempt, where each runs alone. With n of them, batches
     of about the square root of n take the fewest rounds of both kinds together; where they end well there is room for twice as many.
     """
@@ -225,6 +226,7 @@ class _Apart:
         self._waiting: deque[Key] = deque()
         self._in_flight: set[Key] = set()
         self._few = self._room = 0
+        self.since = inf  # when the first of those that wait came
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
@@ -234,15 +236,19 @@ class _Apart:
         """Whether the next one may start."""
         return bool(self._waiting) and len(self._in_flight) < self._room
 
-    def wait(self, key: Key) -> None:
+    def wait(self, key: Key, now: float) -> None:
         """One more."""
+        self.since = min(self.since, now)
         self._waiting.append(key)
         self._few = max(self._few, isqrt(self._together))
         self._room = max(self._room, self._few)
 
     def next(self) -> Key:
         """The one that has waited longest."""
-        return self._waiting.popleft()
+        key = self._waiting.popleft()
+        if not self._waiting:
+            self.since = inf
+        return key
 
     def enter(self, key: Key) -> Key:
         """It starts."""
