@@ -95,7 +95,8 @@ class Troubled:
             async with launched(stack.servers(), token=None) as self.running, Client(self.running.urls) as client:
                 chosen = RolloutsSettings.model_validate({"retry_wait_s": 0, **settings})
                 source = Source("frail", write(self.folder / "rows.jsonl", data))
-                return await collect(Plan([source], self.output, chosen, client=client), Quiet())
+                plan = Plan([source], self.output, chosen, client=client, on_verdict=self.running.prove)
+                return await collect(plan, Quiet())
 
     def kill(self, server: str) -> None:
         """As the kernel does when memory is short."""
