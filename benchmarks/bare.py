@@ -193,9 +193,20 @@ class Floor:
 
 
 async def serve(app: ASGI, bound: socket.socket) -> None:
-    """uvicorn with uvloop and httptools, until standard input ends."""
+    """uvicorn with uvloop and httptools, until standard input ends; nothing on that it can do without."""
     server = uvicorn.Server(
-        uvicorn.Config(app, http="httptools", log_config=None, access_log=False, lifespan="off", backlog=8192)
+        uvicorn.Config(
+            app,
+            http="httptools",
+            ws="none",
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            backlog=8192,
+            proxy_headers=False,
+            server_header=False,
+            date_header=False,
+        )
     )
     loop = asyncio.get_running_loop()
     loop.run_in_executor(None, _stop_at_end_of_input, server)

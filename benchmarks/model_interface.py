@@ -1,11 +1,11 @@
 """What one model call costs in the model interface at turn 10, 40 and 80 of a conversation, beside a bare pass-through of the same bytes.
 
-    python benchmarks/model_interface.py [--conversations 60] [--modes text ids tokens]
+    python benchmarks/model_interface.py [--conversations 200] [--modes text ids tokens]
 
-CPU time is the server process's own clock, read before and after batches of calls that are all at the same turn. The pass-through is an
-ASGI function and a client in a process of its own: for each call it sends the very bytes upstream that the model interface sent there, and
-answers with the bytes that the model interface answered. Its client is aiohttp's (`bare`), or the model interface's own (`own`), which is
-the leaner floor. Modes: `text` (backend chat), `ids` (vllm, whole prompts in chat, the ids that come back checked against those before)
+CPU time is the server process's own clock, read before and after batches of calls that are all at the same turn; some calls before each
+batch warm every server up alike. The pass-through is an ASGI function on uvicorn and a client in a process of its own: for each call it
+sends the very bytes upstream that the model interface sent there, and answers with the bytes that the model interface answered. Its client
+is aiohttp's (`bare`), or the model interface's own (`own`), which is the leaner floor. Modes: `text` (backend chat), `ids` (vllm, whole prompts in chat, the ids that come back checked against those before)
 and `tokens` (vllm, later steps sent as ids through /v1/completions).
 Goals: in all a call costs at most 1.5 times `bare`; with ids what is beside it grows at most 1.5 times from turn 10 to turn 80.
 """
@@ -32,6 +32,7 @@ from yarl import URL
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from benchmarks import bare
 from benchmarks.bare import answer, body_of
 from model_interface.app import model_interface
 from model_interface.settings import ModelInterfaceSettings
@@ -168,16 +169,17 @@ def serve(role: str, upstream: str, extra: str) -> None:
     bound.bind(("127.0.0.1", 0))
     bound.listen(1024)
     print(f"http://127.0.0.1:{bound.getsockname()[1]}", flush=True)
-    server = server_for(with_clock(app))
-    server.config.lifespan = "on" if role == "interface" else "off"
+    app = with_clock(app)
+    uvloop.run(_interface(app, bound) if role == "interface" else bare.serve(app, bound))
 
-    async def main() -> None:
-        asyncio.get_running_loop().run_in_executor(None, sys.stdin.read).add_done_callback(
-            lambda _: setattr(server, "should_exit", True)
-        )
-        await server.serve(sockets=[bound])
 
-    uvloop.run(main())
+async def _interface(app: Any, bound: socket.socket) -> None:
+    """As our own launcher serves it."""
+    server = server_for(app)
+    asyncio.get_running_loop().run_in_executor(None, sys.stdin.read).add_done_callback(
+        lambda _: setattr(server, "should_exit", True)
+    )
+    await server.serve(sockets=[bound])
 
 
 @contextlib.contextmanager
@@ -207,10 +209,11 @@ class Driver:
         await self._calls(range(len(self.previous)))
 
     async def measured(self, conversations: range) -> float:
-        """The same in some of them; CPU microseconds of a call."""
+        """The same in some of them, the first to warm up; CPU microseconds of a call."""
+        await self._calls(conversations[:WARM])
         began = await _cpu(self.http, self.interface)
-        await self._calls(conversations)
-        return (await _cpu(self.http, self.interface) - began) / len(conversations) * 1e6
+        await self._calls(conversations[WARM:])
+        return (await _cpu(self.http, self.interface) - began) / len(conversations[WARM:]) * 1e6
 
     async def _calls(self, indices: Iterable[int]) -> None:
         gate = asyncio.Semaphore(AT_ONCE)
@@ -247,7 +250,7 @@ async def measure(mode: str, count: int) -> dict[int, tuple[Cost, float, float]]
             trace = await _record(session, interface, stub)
             with (
                 _trace_file(trace) as path,
-                process("bare", stub, path) as bare,
+                process("bare", stub, path) as floor,
                 process("own", stub, path) as own,
             ):
                 driver = Driver(session, interface, stub, count)
@@ -260,7 +263,9 @@ async def measure(mode: str, count: int) -> dict[int, tuple[Cost, float, float]]
                     costs = []
                     for number in range(BATCHES):
                         ours = await driver.measured(range(number * size, (number + 1) * size))
-                        costs.append((ours, *[await _passed(session, url, turn, body, size) for url in (bare, own)]))
+                        costs.append(
+                            (ours, *[await _passed(session, url, turn, body, size - WARM) for url in (floor, own)])
+                        )
                     ours, *others = (min(each) for each in zip(*costs, strict=True))
                     found[turn] = Cost(ours, driver.in_bytes, up_bytes), others[0], others[1]
     return found
@@ -313,9 +318,9 @@ def report(mode: str, costs: dict[int, tuple[Cost, float, float]]) -> None:
     print(
         f"\n{mode}\n{'turn':>5} {'interface':>10} {'bare':>8} {'ratio':>6} {'own':>8} {'ratio':>6} {'in B':>7} {'up B':>8}"
     )
-    for turn, (cost, bare, own) in costs.items():
+    for turn, (cost, floor, own) in costs.items():
         print(
-            f"{turn:>5} {cost.micros:>8.0f}us {bare:>6.0f}us {cost.micros / bare:>6.2f} {own:>6.0f}us "
+            f"{turn:>5} {cost.micros:>8.0f}us {floor:>6.0f}us {cost.micros / floor:>6.2f} {own:>6.0f}us "
             f"{cost.micros / own:>6.2f} {cost.in_bytes:>7} {cost.up_bytes:>8}"
         )
     for name, at in (("bare", 1), ("own", 2)):
@@ -326,7 +331,7 @@ def report(mode: str, costs: dict[int, tuple[Cost, float, float]]) -> None:
 def main() -> None:
     """Measure every mode and print it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--conversations", type=int, default=60)
+    parser.add_argument("--conversations", type=int, default=200)
     parser.add_argument("--modes", nargs="*", default=list(MODES), choices=list(MODES))
     parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -182,7 +182,9 @@ def too_long(overflow: ContextOverflow) -> Response:
 def _rest(call: Call, response: Response, last: Event | None, *, begun: bool) -> list[Event]:
     """The events that are still to come once the response is whole: the last one, or all of them."""
     events = [last] if last is not None else list(response_events(response_object(call, response)))
-    events[-1]["response"] |= {"trivium": _own(call, response), "previous_response_id": call.previous_id}
+    tokens = strict_json.loads(response.tokens.text) if response.tokens is not None else None
+    own = {"tokens": tokens, **_own(call, response)}
+    events[-1]["response"] |= {"trivium": own, "previous_response_id": call.previous_id}
     return events[-1:] if begun else events
 
 
@@ -204,16 +206,9 @@ def write(call: Call, response: Response) -> bytes:
         known |= _echo(params)
     # What is null is written beside it: `dumps` looks twice at a text that holds a null
     start = _beginning(response.reason, usage=bool(response.usage), previous=call.previous_id is not None)
-    own = (
-        strict_json.dumps(_own(call, response))[1:] if response.tokens is not None else _without_tokens(call, response)
-    )
-    return b"".join((start, strict_json.dumps(known)[1:-1], b',"trivium":{', own, b"}"))
-
-
-def _without_tokens(call: Call, response: Response) -> bytes:
-    own = _own(call, response)
-    del own["tokens"]
-    return b'"tokens":null,' + strict_json.dumps(own)[1:]
+    tokens = response.tokens.text if response.tokens is not None else b"null"
+    own = strict_json.dumps(_own(call, response))[1:]
+    return b"".join((start, strict_json.dumps(known)[1:-1], b',"trivium":{"tokens":', tokens, b",", own, b"}"))
 
 
 def _is_step(body: Any) -> bool:
@@ -252,9 +247,8 @@ def _echo(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _own(call: Call, response: Response) -> dict[str, Any]:
-    """What a Responses object has no place for."""
+    """What a Responses object has no place for, but for the tokens."""
     own: dict[str, Any] = {
-        "tokens": response.tokens.json() if response.tokens is not None else None,
         "model_s": round(response.model_s, 6),
         "attempts": response.attempts,
         "backend": call.backend,

@@ -5,7 +5,6 @@ history was rewritten, a new segment starts. `retokenized`: the ids were made ag
 sampled. No ids at all is `absent`, which is said by there being no `Tokens`.
 """
 
-import math
 from array import array
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,7 +15,9 @@ Fidelity = Literal["exact", "forked", "retokenized"]
 PIECES = 32  # of a text that grows, before they are joined: few to walk, and seldom a copy
 ID_BYTES = 14  # an id as eight bytes and as JSON text, about
 
-_WHOLE, _NUMBERS = {int}, {int, float}
+IDS = "Q"  # of an array: whole numbers from 0, 8 bytes each, where a list takes 36
+
+_IN_IDS, _IN_NUMBERS = b"0123456789,", b"0123456789,.-+eE"  # of their JSON text
 
 
 @dataclass(slots=True)
@@ -28,15 +29,16 @@ class Tokens:
     generation_token_ids: list[int]
     generation_log_probs: list[float]  # natural log, one per generated token
     fidelity: Fidelity
+    ids: "array[int]"
+    """Those of the prompt and of the generation, for the thread that they go on."""
+    texts: tuple[bytes, bytes, bytes]
+    """The three lists as JSON without the brackets."""
 
-    def json(self) -> dict[str, Any]:
-        """The object of the wire and of a line's step."""
-        return {
-            "prompt_token_ids": self.prompt_token_ids,
-            "generation_token_ids": self.generation_token_ids,
-            "generation_log_probs": self.generation_log_probs,
-            "fidelity": self.fidelity,
-        }
+    @property
+    def text(self) -> bytes:
+        """The JSON object of the wire and of a line's step."""
+        form = b'{"prompt_token_ids":[%b],"generation_token_ids":[%b],"generation_log_probs":[%b],"fidelity":"%b"}'
+        return form % (*self.texts, self.fidelity.encode())
 
 
 class Thread:
@@ -51,7 +53,7 @@ class Thread:
     def __init__(self) -> None:
         self.key = object()
         """Tells this thread from one that was started anew; a step remembers to which it belongs."""
-        self._ids = array("q")  # 8 bytes each, where a list of whole numbers takes 36
+        self._ids = array(IDS)
         self.text: list[bytes] = []
         """`1,2,`, `3,`, …: joined, the ids as JSON without the brackets, and a comma at the end."""
         self.ended = True
@@ -72,14 +74,13 @@ class Thread:
         """The id that ended the model's turn; None where the server ended it."""
         return self._ids[-1] if self._ids and self.ended else None
 
-    def add(self, ids: list[int], *, ended: bool = True) -> None:
-        """Append ids of a prompt, or of a generation and how it ended."""
+    def add(self, tokens: Tokens, *, ended: bool = True) -> None:
+        """Append the ids of a step, whose generation ended as `ended` says."""
         self.ended = ended
-        if ids:
-            self._ids.fromlist(ids)
-            self.text.append(ids_text(ids))
-            if len(self.text) > PIECES:
-                self.text[:] = [b"".join(self.text)]
+        self._ids += tokens.ids
+        self.text.append(b"".join([each + b"," for each in tokens.texts[:2] if each]))
+        if len(self.text) > PIECES:
+            self.text[:] = [b"".join(self.text)]
 
     def end_in(self, raw: bytes, start: int) -> int | None:
         """Where the ids' text, with a comma behind it, ends in `raw` if it stands at `start`; None if it does not."""
@@ -92,7 +93,9 @@ class Thread:
     def cut(self, length: int) -> "Thread":
         """A new thread with the first `length` ids."""
         thread = Thread()
-        thread.add(self._ids[:length].tolist(), ended=self.ended)
+        thread._ids, thread.ended = self._ids[:length], self.ended
+        if length:
+            thread.text.append(ids_text(thread.ids))
         return thread
 
 
@@ -116,10 +119,8 @@ def read_steps(steps: Any) -> Thread | None:
             continue
         if number == 0 or tokens.fidelity != "exact":
             thread = Thread()
-        if thread is None:
-            continue
-        thread.add(tokens.prompt_token_ids)
-        thread.add(tokens.generation_token_ids)
+        if thread is not None:
+            thread.add(tokens)
     return thread
 
 
@@ -135,16 +136,15 @@ def checked(prompt: Any, generation: Any, log_probs: Any, *, fidelity: Fidelity)
     """`Tokens`, or None unless all three lists are there, the last two equally long, all ids whole and all log-probs finite."""
     if not (isinstance(prompt, list) and isinstance(generation, list) and isinstance(log_probs, list)):
         return None
-    if len(generation) != len(log_probs) or not (_are_ids(prompt) and _are_ids(generation)):
+    if len(generation) != len(log_probs):
         return None
-    if not set(map(type, log_probs)) <= _NUMBERS or not all(map(math.isfinite, log_probs)):
-        return None
-    return Tokens(prompt, generation, log_probs, fidelity)
-
-
-def _are_ids(values: list[Any]) -> bool:
     try:
-        array("q", values)
-    except (TypeError, OverflowError):
-        return False
-    return True
+        ids = array(IDS, prompt)
+        ids.fromlist(generation)
+        # trusted: what is written for NaN and infinities is found below, as is all that is no number
+        whole, made, chances = (strict_json.dumps(each, trusted=True)[1:-1] for each in (prompt, generation, log_probs))
+    except (TypeError, OverflowError, strict_json.JSONError):
+        return None
+    if (whole + made).translate(None, _IN_IDS) or chances.translate(None, _IN_NUMBERS):
+        return None
+    return Tokens(prompt, generation, log_probs, fidelity, ids, (whole, made, chances))

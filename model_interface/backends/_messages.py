@@ -14,11 +14,13 @@ from model_interface.streaming import ChatStreamAssembler, SSEParser, without_pr
 from model_interface.tokens import PIECES
 from model_interface.translate import (
     MessageBuilder,
+    Reasoning,
     UpstreamError,
-    chat_to_response,
+    answer_items,
     new_id,
     raise_if_error,
     request_to_chat,
+    usage_of,
 )
 from model_interface.upstream import Answer, Upstream
 from wire import strict_json
@@ -189,7 +191,7 @@ class ChatBackend(Backend):
             Failed: it is none.
         """
         asked = params if "include" in params or "top_logprobs" in params else {}  # nothing else of them is read here
-        response = _response(chat_to_response(value, asked, reasoning=self.settings.reasoning, taken=taken))
+        response = response_of(value, asked, reasoning=self.settings.reasoning, taken=taken)
         text = value["choices"][0]["message"].get("content")
         if self.constrained and isinstance(text, str):
             made = read_answer(text, params, call_id=new_id("call"), reason=response.reason, log_probs=[])
@@ -252,6 +254,19 @@ def _json(raw: bytes) -> Any:
         return strict_json.loads(text)
     except strict_json.JSONError:
         return None
+
+
+def response_of(value: Any, params: JSON, *, reasoning: Reasoning, taken: set[str]) -> Response:
+    """A chat completion as the answer; `params` as in `chat_to_response`.
+
+    Raises:
+        UpstreamError: it is none.
+    """
+    output, reason = answer_items(value, params, reasoning=reasoning, taken=taken)
+    status, model = "incomplete" if reason else "completed", value.get("model")
+    return Response(
+        output, status, reason, usage_of(value.get("usage")), model=model if isinstance(model, str) else None
+    )
 
 
 def _response(made: JSON) -> Response:

@@ -228,8 +228,7 @@ class Local(Backend):
             conversation.thread, conversation.resumed = None, True
             self.without_tokens("llama.cpp gave ids and log-probabilities that do not belong together")
             return
-        thread.add(new)
-        thread.add(tokens.generation_token_ids, ended=ended)
+        thread.add(tokens, ended=ended)
         conversation.thread = thread
         if self.settings.token_ids != "off":
             response.tokens = tokens

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from model_interface.backend import Backend, Request, Response, read_options
 from model_interface.backends._play import call_item, message_item
 from model_interface.settings import ModelInterfaceSettings
-from model_interface.tokens import Thread, Tokens
+from model_interface.tokens import Fidelity, Thread, Tokens, checked
 from wire import jsonl, strict_json
 from wire.errors import KINDS, Failed, UsageError
 from wire.metrics import Metrics
@@ -159,9 +159,9 @@ def _make_up_tokens(request: Request, response: Response) -> Tokens:
     thread = Thread() if conversation.thread is None else conversation.thread
     prompt = list(strict_json.dumps(request.history if new else request.items))
     generation = list(strict_json.dumps(response.output))
-    thread.add(prompt)
-    thread.add(generation)
+    fidelity: Fidelity = "forked" if new and not conversation.first else "exact"
+    tokens = checked(prompt, generation, [LOG_PROB] * len(generation), fidelity=fidelity)
+    assert tokens is not None
+    thread.add(tokens)
     conversation.thread = thread
-    return Tokens(
-        prompt, generation, [LOG_PROB] * len(generation), "forked" if new and not conversation.first else "exact"
-    )
+    return tokens

@@ -12,13 +12,14 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ConfigDict
 
 from model_interface.backend import Backend, Request, Response, read_options
+from model_interface.backends._messages import response_of
 from model_interface.constrained import COMPACT, PlainHistory, answer_schema, offered, read_answer
 from model_interface.continuation import Continuation
 from model_interface.faults import ContextOverflow
 from model_interface.hermes import read_calls
 from model_interface.settings import ModelInterfaceSettings
 from model_interface.tokens import Fidelity, Thread, checked
-from model_interface.translate import MessageBuilder, chat_to_response, new_id, split_thoughts
+from model_interface.translate import MessageBuilder, new_id, split_thoughts
 from model_interface.translate.history import Message
 from wire.errors import Failed, UsageError
 from wire.metrics import Metrics
@@ -166,9 +167,7 @@ class Trainer(Backend):
             "usage": usage,
             "model": self._policy.name,
         }
-        read = chat_to_response(value, {}, reasoning=self.settings.reasoning, taken=memory.builder.call_ids)
-        details = read["incomplete_details"]
-        response = Response(read["output"], read["status"], details["reason"] if details else None, read["usage"])
+        response = response_of(value, {}, reasoning=self.settings.reasoning, taken=memory.builder.call_ids)
         if self._constrained:
             response.output = read_answer(
                 text, request.params, call_id=new_id("call"), reason=response.reason, log_probs=[]
@@ -189,8 +188,7 @@ class Trainer(Backend):
         tokens = checked(new, made.ids, made.log_probs, fidelity=fidelity)
         if tokens is None:
             raise Failed("model_invalid_response", "the trainer's ids and log-probabilities do not belong together")
-        thread.add(new)
-        thread.add(made.ids, ended=made.ended)
+        thread.add(tokens, ended=made.ended)
         request.conversation.thread = thread
         if self.settings.token_ids != "off":
             response.tokens = tokens

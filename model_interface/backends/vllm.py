@@ -222,8 +222,7 @@ class VLLM(ChatBackend):
         if tokens is None:
             self._lose(request, "the server's token ids and log-probabilities do not belong together")
             return
-        whole.add(prompt)
-        whole.add(tokens.generation_token_ids, ended=response.reason is None)
+        whole.add(tokens, ended=response.reason is None)
         request.conversation.thread = whole
         response.tokens = tokens
 

@@ -2,12 +2,13 @@
 
 `check_request`, `check_items`      what a caller may send, refused by name
 `MessageBuilder`, `items_to_messages`, `request_to_chat`   towards a chat server
-`chat_to_response`                  its answer
+`answer_items`, `chat_to_response`  its answer: the items alone, or as a Responses object
 `chat_request_to_responses`, `response_to_chat`            for clients that speak Chat
 `messages_request_to_responses`, `response_to_messages`    for clients that speak Anthropic's Messages
 """
 
 from model_interface.translate.answers import (
+    answer_items,
     calls_of,
     chat_to_response,
     logprobs_of,
@@ -32,6 +33,7 @@ __all__ = [
     "Reasoning",
     "ThoughtSplitter",
     "UpstreamError",
+    "answer_items",
     "calls_of",
     "chat_request_to_responses",
     "chat_to_response",

@@ -68,6 +68,21 @@ def chat_to_response(
     Raises:
         UpstreamError: `model_error` for an error inside a 200, `model_invalid_response` for what is no answer.
     """
+    output, reason = answer_items(body, request, reasoning=reasoning, taken=taken)
+    return response_object(
+        output,
+        request,
+        reason=reason,
+        usage=usage_of(body.get("usage")),
+        model=body.get("model"),
+        response_id=response_id,
+    )
+
+
+def answer_items(
+    body: Any, request: dict[str, Any], *, reasoning: Reasoning = "auto", taken: Collection[str] = ()
+) -> tuple[list[Item], str | None]:
+    """The items of a chat completion, and why it is incomplete (None: it is not). Arguments and errors as `chat_to_response`."""
     choice, message = answer_of(body)
     finish = finish_reason(choice)
     reason = INCOMPLETE.get(finish)
@@ -79,14 +94,7 @@ def chat_to_response(
     output += calls
     if reason is not None and output:
         output[-1]["status"] = "incomplete"  # what was being said when it ended
-    return response_object(
-        output,
-        request,
-        reason=reason,
-        usage=usage_of(body.get("usage")),
-        model=body.get("model"),
-        response_id=response_id,
-    )
+    return output, reason
 
 
 def response_object(

@@ -52,25 +52,17 @@ class MessageBuilder:
         self._thoughts_as = thoughts_as
         self._seen = 0  # items so far, for error messages
         self._turn: _Turn | None = None  # the assistant's turn that is being put together
-        self._added: list[str] = []  # call ids of the append that is going on
         self._waiting: dict[str, deque[str]] = {}  # caller's call id -> wire ids without an answer, oldest first
         if instructions:
             self.messages.append({"role": "system", "content": instructions})
 
     def append(self, items: Sequence[Item]) -> None:
-        """Add items that `check_items` has passed: all of them, or none where one is refused.
+        """Add items that `check_items` has passed.
 
         Raises:
-            InvalidRequest: an item has no counterpart in chat, or is the output of a call that nobody made.
+            InvalidRequest: an item has no counterpart in chat, or is the output of a call that nobody made. The builder then holds what
+                came before it, and is of no more use.
         """
-        before = self._state()
-        try:
-            self._append(items)
-        except InvalidRequest:
-            self._restore(before)
-            raise
-
-    def _append(self, items: Sequence[Item]) -> None:
         first, moved = self._seen, set[int]()
         for position, item in enumerate(items):
             self._seen = first + position
@@ -115,16 +107,6 @@ class MessageBuilder:
         """All messages so far, fit to be sent: every call is answered. The list is the live one; its entries are never changed."""
         self._settle((), 0)
         return self.messages
-
-    def _state(self) -> tuple[int, "_Turn | None", dict[str, deque[str]], int]:
-        self._added.clear()
-        waiting = {call_id: wire_ids.copy() for call_id, wire_ids in self._waiting.items()}
-        return len(self.messages), self._turn.copy() if self._turn is not None else None, waiting, self._seen
-
-    def _restore(self, state: tuple[int, "_Turn | None", dict[str, deque[str]], int]) -> None:
-        count, self._turn, self._waiting, self._seen = state
-        del self.messages[count:]
-        self.call_ids.difference_update(self._added)
 
     def _goes_on(self, kind: str, item: Item) -> bool:
         """Whether the item belongs to the turn that is open: calls, and words and thoughts that stand before or among calls."""
@@ -214,7 +196,6 @@ class MessageBuilder:
         while wire_id in self.call_ids:
             wire_id, number = f"{call_id or 'call'}_{number}", number + 1
         self.call_ids.add(wire_id)
-        self._added.append(wire_id)
         return wire_id
 
 
@@ -231,12 +212,6 @@ class _Turn:
 
     def say(self, text: str) -> None:
         self.text, self.spoken = self.text + text, True
-
-    def copy(self) -> "_Turn":
-        other = _Turn()
-        other.text, other.thoughts, other.field = self.text, self.thoughts, self.field
-        other.spoken, other.sent, other.calls = self.spoken, self.sent, list(self.calls)
-        return other
 
     def think(self, thoughts: str) -> None:
         self.thoughts = f"{self.thoughts}\n\n{thoughts}" if self.thoughts and thoughts else self.thoughts or thoughts

@@ -54,7 +54,7 @@ items = st.lists(call | call | output | output | message | thought, max_size=14)
 @patient
 @given(items, st.lists(st.integers(1, 5), min_size=1, max_size=6), st.booleans())
 def test_no_history_is_ever_invalid_on_the_wire(history: list[JSON], sizes: list[int], ask_between: bool) -> None:
-    """Whatever the items, in whatever pieces; an output that belongs to no call is the only refusal, and it changes nothing."""
+    """Whatever the items, in whatever pieces; an output that belongs to no call is the only refusal, and it ends the builder."""
     builder, given_out, place = MessageBuilder("Be brief."), b"[]", 0
     while place < len(history):
         size = sizes[place % len(sizes)]
@@ -62,8 +62,7 @@ def test_no_history_is_ever_invalid_on_the_wire(history: list[JSON], sizes: list
         try:
             builder.append(history[place : place + size])
         except InvalidRequest:
-            assert builder.take() == state.take()
-            assert builder.call_ids == state.call_ids
+            builder = state  # as the model interface, which makes the conversation's anew
         place += size
         if ask_between:
             messages = builder.take()
