@@ -43,7 +43,7 @@ from wire.testing.upstream import TC, Upstream
 TURNS = (10, 40, 80)
 WARM = 12  # calls at a turn of their own before anything is measured
 BATCHES = 5  # of one measurement; the cheapest counts, since a busy machine only ever adds
-COPIES = 60  # of the bytes of a turn
+COPIES = 200  # of the bytes of a turn, as there are conversations
 AT_ONCE = 8  # calls in flight in a batch
 OUTPUT = json.dumps({"city": "Paris", "forecast": [{"day": day, "weather": "sunny", "high": 20} for day in range(4)]})
 TOOL = {
@@ -331,7 +331,7 @@ def report(mode: str, costs: dict[int, tuple[Cost, float, float]]) -> None:
 def main() -> None:
     """Measure every mode and print it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--conversations", type=int, default=200)
+    parser.add_argument("--conversations", type=int, default=COPIES)
     parser.add_argument("--modes", nargs="*", default=list(MODES), choices=list(MODES))
     parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -142,9 +142,10 @@ def checked(prompt: Any, generation: Any, log_probs: Any, *, fidelity: Fidelity)
         ids = array(IDS, prompt)
         ids.fromlist(generation)
         # trusted: what is written for NaN and infinities is found below, as is all that is no number
-        whole, made, chances = (strict_json.dumps(each, trusted=True)[1:-1] for each in (prompt, generation, log_probs))
-    except (TypeError, OverflowError, strict_json.JSONError):
+        text = strict_json.dumps((prompt, generation, log_probs), trusted=True)
+        new, made, chances = text[2:-2].split(b"],[")
+    except (TypeError, ValueError, OverflowError):
         return None
-    if (whole + made).translate(None, _IN_IDS) or chances.translate(None, _IN_NUMBERS):
+    if (new + made).translate(None, _IN_IDS) or chances.translate(None, _IN_NUMBERS):
         return None
-    return Tokens(prompt, generation, log_probs, fidelity, ids, (whole, made, chances))
+    return Tokens(prompt, generation, log_probs, fidelity, ids, (new, made, chances))

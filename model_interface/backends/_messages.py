@@ -21,6 +21,7 @@ from model_interface.translate import (
     raise_if_error,
     request_to_chat,
     usage_of,
+    wants_scores,
 )
 from model_interface.upstream import Answer, Upstream
 from wire import strict_json
@@ -190,7 +191,7 @@ class ChatBackend(Backend):
         Raises:
             Failed: it is none.
         """
-        asked = params if "include" in params or "top_logprobs" in params else {}  # nothing else of them is read here
+        asked = params if wants_scores(params) else {}  # nothing else of them is read here
         response = response_of(value, asked, reasoning=self.settings.reasoning, taken=taken)
         text = value["choices"][0]["message"].get("content")
         if self.constrained and isinstance(text, str):

@@ -7,13 +7,14 @@ style); everything else goes by chat, and the ids that come back are checked aga
 from typing import Any
 
 from model_interface.backend import Request, Response, same_prompt
+from model_interface.backends import _scored
 from model_interface.backends._messages import JSON, ChatBackend, ChatMemory
 from model_interface.continuation import Continuation, new_messages
 from model_interface.faults import ContextOverflow
 from model_interface.hermes import read_calls
 from model_interface.settings import ModelInterfaceSettings
 from model_interface.tokens import Fidelity, Thread, checked, ids_text
-from model_interface.translate import Reasoning, calls_of, request_to_chat, split_thoughts
+from model_interface.translate import Reasoning, calls_of, request_to_chat, split_thoughts, wants_scores
 from model_interface.translate.history import Message
 from wire import strict_json
 from wire.deadline import Deadline
@@ -96,6 +97,7 @@ class VLLM(ChatBackend):
             memory = self.remember(request)
         thread = request.conversation.thread
         params, taken = request.params, memory.builder.call_ids
+        loads = strict_json.loads_numbers if wants_scores(params) else _scored.loads
         went_on = False
 
         def parse(raw: bytes) -> Any:
@@ -103,7 +105,7 @@ class VLLM(ChatBackend):
             at = raw.find(KEY) + len(KEY)
             end = thread.end_in(raw, at) if thread is not None and at >= len(KEY) else None
             went_on = end is not None
-            return strict_json.loads_numbers(raw if end is None else raw[:at] + raw[end:])
+            return loads(raw if end is None else raw[:at] + raw[end:])
 
         def make(value: Any) -> tuple[Response, JSON]:
             return self.read(value, params, taken), value

@@ -15,6 +15,7 @@ from model_interface.translate.answers import (
     new_id,
     response_object,
     usage_of,
+    wants_scores,
 )
 from model_interface.translate.chat_face import chat_request_to_responses, messages_to_items, response_to_chat
 from model_interface.translate.errors import InvalidRequest, UpstreamError, error_object, error_sentence, raise_if_error
@@ -55,4 +56,5 @@ __all__ = [
     "response_to_messages",
     "split_thoughts",
     "usage_of",
+    "wants_scores",
 ]

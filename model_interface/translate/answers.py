@@ -313,9 +313,12 @@ def usage_of(usage: Any) -> dict[str, Any] | None:
 
 def _logprobs(choice: dict[str, Any], request: dict[str, Any]) -> list[Any]:
     """Log-probs of all generated tokens, where the caller asked to see them."""
-    if request.get("top_logprobs") is None and LOGPROBS not in (request.get("include") or ()):
-        return []
-    return logprobs_of(choice)
+    return logprobs_of(choice) if wants_scores(request) else []
+
+
+def wants_scores(request: dict[str, Any]) -> bool:
+    """Whether the caller asked to see the log-probs of what the model says."""
+    return request.get("top_logprobs") is not None or LOGPROBS in (request.get("include") or ())
 
 
 def logprobs_of(choice: dict[str, Any]) -> list[Any]:
