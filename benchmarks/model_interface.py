@@ -1,12 +1,13 @@
 """What one model call costs in the model interface at turn 10, 40 and 80 of a conversation, beside a bare pass-through of the same bytes.
 
-    python benchmarks/model_interface.py [--conversations 200] [--modes text ids tokens]
+    python benchmarks/model_interface.py [--conversations 300] [--modes text ids tokens]
 
 CPU time is the server process's own clock, read before and after batches of calls that are all at the same turn; some calls before each
 batch warm every server up alike. The pass-through is an ASGI function on uvicorn and a client in a process of its own: for each call it
 sends the very bytes upstream that the model interface sent there, and answers with the bytes that the model interface answered. Its client
-is aiohttp's (`bare`), or the model interface's own (`own`), which is the leaner floor. Modes: `text` (backend chat), `ids` (vllm, whole prompts in chat, the ids that come back checked against those before)
-and `tokens` (vllm, later steps sent as ids through /v1/completions).
+is aiohttp's (`bare`), or the model interface's own (`own`), which is the leaner floor.
+Modes: `text` (backend chat), `ids` (vllm, whole prompts in chat, the ids that come back checked against those before) and `tokens` (vllm,
+later steps sent as ids through /v1/completions).
 Goals: in all a call costs at most 1.5 times `bare`; with ids what is beside it grows at most 1.5 times from turn 10 to turn 80.
 """
 
@@ -17,6 +18,7 @@ import contextlib
 import itertools
 import json
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -41,9 +43,9 @@ from wire.child import calm_collector, server_for
 from wire.testing.upstream import TC, Upstream
 
 TURNS = (10, 40, 80)
-WARM = 12  # calls at a turn of their own before anything is measured
-BATCHES = 5  # of one measurement; the cheapest counts, since a busy machine only ever adds
-COPIES = 200  # of the bytes of a turn, as there are conversations
+CONVERSATIONS = 300
+BATCHES = 10  # of one measurement: ours, then the pass-throughs; medians of them count, and of the batches' own ratios and differences
+WARM = 8  # calls at the same turn before each batch
 AT_ONCE = 8  # calls in flight in a batch
 OUTPUT = json.dumps({"city": "Paris", "forecast": [{"day": day, "weather": "sunny", "high": 20} for day in range(4)]})
 TOOL = {
@@ -61,11 +63,21 @@ MODES: dict[str, dict[str, Any]] = {
 
 @dataclass
 class Cost:
-    """Of one call at one turn."""
+    """Of one call at one turn: CPU microseconds of the server process in each batch."""
 
-    micros: float  # CPU of the server process
+    ours: list[float]
+    bare: list[float]
+    own: list[float]
     in_bytes: int  # from the caller
     up_bytes: int  # to the upstream, every request of the call
+
+    def times(self, floor: list[float]) -> float:
+        """How many times as much as a pass-through in the same batch."""
+        return statistics.median(ours / passed for ours, passed in zip(self.ours, floor, strict=True))
+
+    def beside(self, floor: list[float]) -> float:
+        """What a call costs beside a pass-through in the same batch."""
+        return statistics.median(ours - passed for ours, passed in zip(self.ours, floor, strict=True))
 
 
 def turn_answer(number: int) -> dict[str, Any]:
@@ -141,7 +153,7 @@ class Bare:
 
 def _copies(turn: dict[str, Any]) -> list[tuple[list[tuple[str, bytes]], bytes]]:
     said = base64.b64decode(turn["answer"])
-    return [([(path, base64.b64decode(body)) for path, body in turn["up"]], said) for _ in range(COPIES)]
+    return [([(path, base64.b64decode(body)) for path, body in turn["up"]], said) for _ in range(CONVERSATIONS)]
 
 
 def with_clock(app: Any) -> Any:
@@ -239,12 +251,12 @@ class Driver:
             return json.loads(await reply.read())  # type: ignore[no-any-return]
 
 
-async def measure(mode: str, count: int) -> dict[int, tuple[Cost, float, float]]:
-    """Turn -> (cost in the model interface, CPU microseconds of the pass-through over aiohttp, and over our own client).
+async def measure(mode: str, count: int) -> dict[int, Cost]:
+    """Turn -> cost in the model interface, in the pass-through over aiohttp, and in the one over our own client.
 
     Their batches alternate, so that a machine that is slower for a while is so for all.
     """
-    found: dict[int, tuple[Cost, float, float]] = {}
+    found: dict[int, Cost] = {}
     with process("stub", "-", mode) as stub, process("interface", stub, mode) as interface:
         async with aiohttp.ClientSession() as session:
             trace = await _record(session, interface, stub)
@@ -260,14 +272,11 @@ async def measure(mode: str, count: int) -> dict[int, tuple[Cost, float, float]]
                         continue
                     up_bytes = sum(len(base64.b64decode(body)) for _, body in trace[str(turn)]["up"])
                     body, size = b"x" * driver.in_bytes, count // BATCHES
-                    costs = []
+                    cost = found[turn] = Cost([], [], [], driver.in_bytes, up_bytes)
                     for number in range(BATCHES):
-                        ours = await driver.measured(range(number * size, (number + 1) * size))
-                        costs.append(
-                            (ours, *[await _passed(session, url, turn, body, size - WARM) for url in (floor, own)])
-                        )
-                    ours, *others = (min(each) for each in zip(*costs, strict=True))
-                    found[turn] = Cost(ours, driver.in_bytes, up_bytes), others[0], others[1]
+                        cost.ours.append(await driver.measured(range(number * size, (number + 1) * size)))
+                        cost.bare.append(await _passed(session, floor, turn, body, size - WARM))
+                        cost.own.append(await _passed(session, own, turn, body, size - WARM))
     return found
 
 
@@ -313,30 +322,36 @@ async def _cpu(session: Any, url: str) -> float:
         return float(await reply.text())
 
 
-def report(mode: str, costs: dict[int, tuple[Cost, float, float]]) -> None:
+def report(mode: str, costs: dict[int, Cost]) -> None:
     """One mode's table."""
     print(
-        f"\n{mode}\n{'turn':>5} {'interface':>10} {'bare':>8} {'ratio':>6} {'own':>8} {'ratio':>6} {'in B':>7} {'up B':>8}"
+        f"\n{mode}\n{'turn':>5} {'interface':>10} {'bare':>8} {'times':>6} {'own':>8} {'times':>6} {'in B':>7} {'up B':>8}"
     )
-    for turn, (cost, floor, own) in costs.items():
+    for turn, cost in costs.items():
+        ours, bare, own = (statistics.median(each) for each in (cost.ours, cost.bare, cost.own))
         print(
-            f"{turn:>5} {cost.micros:>8.0f}us {floor:>6.0f}us {cost.micros / floor:>6.2f} {own:>6.0f}us "
-            f"{cost.micros / own:>6.2f} {cost.in_bytes:>7} {cost.up_bytes:>8}"
+            f"{turn:>5} {ours:>8.0f}us {bare:>6.0f}us {cost.times(cost.bare):>6.2f} {own:>6.0f}us "
+            f"{cost.times(cost.own):>6.2f} {cost.in_bytes:>7} {cost.up_bytes:>8}"
         )
-    for name, at in (("bare", 1), ("own", 2)):
-        first, last = (costs[turn][0].micros - costs[turn][at] for turn in (TURNS[0], TURNS[-1]))
-        print(f"beside `{name}`: turn {TURNS[0]} {first:.0f}us, turn {TURNS[-1]} {last:.0f}us")
+    first, last = costs[TURNS[0]], costs[TURNS[-1]]
+    for name in ("bare", "own"):
+        small, large = first.beside(getattr(first, name)), last.beside(getattr(last, name))
+        print(
+            f"beside `{name}`: turn {TURNS[0]} {small:.0f}us, turn {TURNS[-1]} {large:.0f}us, {large / small:.2f} times"
+        )
 
 
 def main() -> None:
     """Measure every mode and print it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--conversations", type=int, default=COPIES)
+    parser.add_argument("--conversations", type=int, default=CONVERSATIONS)
     parser.add_argument("--modes", nargs="*", default=list(MODES), choices=list(MODES))
     parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.conversations < BATCHES or options.conversations % BATCHES:
-        parser.error(f"--conversations is {options.conversations}; they are measured in {BATCHES} batches")
+    if options.conversations % BATCHES or options.conversations // BATCHES <= WARM:
+        parser.error(
+            f"--conversations is {options.conversations}; it takes {BATCHES} batches of more than {WARM}, all of one size"
+        )
     if options.serve:
         serve(*options.serve)
         return

@@ -57,6 +57,7 @@ class Calls:
         self.conversations = Conversations(settings.conversations)
         self._settings = settings
         self._metrics = metrics
+        self._input_tokens, self._output_tokens = metrics.counter("input_tokens"), metrics.counter("output_tokens")
         self._default_budget_s = settings.attempts * (settings.timeout_s + LONGEST_WAIT_S)
         metrics.gauge("conversations", lambda: len(self.conversations))
         metrics.gauge("conversation_bytes", lambda: self.conversations.bytes)
@@ -170,8 +171,8 @@ class Calls:
     def _count(self, response: Response) -> None:
         self._metrics.count("model_calls", status=response.reason or response.status)
         usage = response.usage or {}
-        self._metrics.count("input_tokens", usage.get("input_tokens") or 0)
-        self._metrics.count("output_tokens", usage.get("output_tokens") or 0)
+        self._input_tokens.add(usage.get("input_tokens") or 0)
+        self._output_tokens.add(usage.get("output_tokens") or 0)
 
 
 def too_long(overflow: ContextOverflow) -> Response:

@@ -72,7 +72,7 @@ class Exchange:
             await self._http.close()
 
     async def whole(
-        self, method: str, endpoint: Endpoint, path: str, body: bytes, limit_s: float
+        self, method: str, endpoint: Endpoint, path: str, body: bytes | list[bytes], limit_s: float
     ) -> tuple[int, Mapping[str, str], bytes]:
         """Status, headers (lower-case names) and body of one answer.
 
@@ -80,7 +80,8 @@ class Exchange:
             Fault: none came.
         """
         if self._proxy(endpoint) is not None:
-            return await self._through_proxy(method, endpoint, path, body, limit_s)
+            whole = body if isinstance(body, bytes) else b"".join(body)
+            return await self._through_proxy(method, endpoint, path, whole, limit_s)
         sent_at = time.monotonic()
         try:
             origin, head = self._heads.get((method, endpoint.url, path)) or self._head(method, endpoint, path)

@@ -12,7 +12,6 @@ from typing import Any, Literal
 from wire import strict_json
 
 Fidelity = Literal["exact", "forked", "retokenized"]
-PIECES = 32  # of a text that grows, before they are joined: few to walk, and seldom a copy
 ID_BYTES = 14  # an id as eight bytes and as JSON text, about
 
 IDS = "Q"  # of an array: whole numbers from 0, 8 bytes each, where a list takes 36
@@ -78,9 +77,7 @@ class Thread:
         """Append the ids of a step, whose generation ended as `ended` says."""
         self.ended = ended
         self._ids += tokens.ids
-        self.text.append(b"".join([each + b"," for each in tokens.texts[:2] if each]))
-        if len(self.text) > PIECES:
-            self.text[:] = [b"".join(self.text)]
+        put(b"".join([each + b"," for each in tokens.texts[:2] if each]), self.text)
 
     def end_in(self, raw: bytes, start: int) -> int | None:
         """Where the ids' text, with a comma behind it, ends in `raw` if it stands at `start`; None if it does not."""
@@ -97,6 +94,13 @@ class Thread:
         if length:
             thread.text.append(ids_text(thread.ids))
         return thread
+
+
+def put(piece: bytes, text: list[bytes]) -> None:
+    """Add to a text that grows in pieces. Each is longer than the next: so they are few, and a byte is seldom copied."""
+    while text and len(text[-1]) <= len(piece):
+        piece = text.pop() + piece
+    text.append(piece)
 
 
 def ids_text(ids: list[int]) -> bytes:

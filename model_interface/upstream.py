@@ -5,6 +5,7 @@ Every message names the server's URL and keeps its own sentence; no key of ours 
 """
 
 import asyncio
+import functools
 import logging
 import time
 from collections.abc import AsyncIterator, Callable
@@ -66,6 +67,9 @@ class Upstream:
         )
         self._exchange = Exchange(headers, settings.max_body_bytes, self._counted)
         self.endpoints.register(metrics)
+        self._answered = functools.cache(
+            lambda url, status: metrics.counter("upstream_calls", endpoint=url, status=str(status))
+        )
 
     async def start(self) -> None:
         """Make the connections ready."""
@@ -78,7 +82,7 @@ class Upstream:
     async def ask(
         self,
         path: str,
-        body: bytes,
+        body: bytes | list[bytes],
         *,
         deadline: Deadline,
         pin: str | None = None,
@@ -90,7 +94,7 @@ class Upstream:
 
         Args:
             path: Below the base URL, such as `/chat/completions`.
-            body: JSON text, sent as it is.
+            body: JSON text, whole or in pieces, sent as it is.
             deadline: When the caller stops waiting; no try and no pause reaches past it.
             pin: The rollout, for replica affinity.
             parse: The JSON value of the body; raises JSONError where it is none.
@@ -149,7 +153,7 @@ class Upstream:
         method: str,
         endpoint: Endpoint,
         path: str,
-        body: bytes,
+        body: bytes | list[bytes],
         deadline: Deadline,
         parse: Callable[[bytes], Any],
         make: Callable[[Any], Any] | None,
@@ -247,7 +251,7 @@ class Upstream:
                 raise Fault(Failed(failed.kind, f"{what} {status}: {failed}"), again=True) from failed
         endpoint.up()
         endpoint.limiter.grow()
-        self._counted(endpoint, str(status))
+        self._answered(endpoint.url, status).add()
         return value
 
     def _bad_status(

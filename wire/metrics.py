@@ -1,8 +1,22 @@
 """Counters and gauges of one server, as Prometheus text."""
 
+import math
 from collections.abc import Callable
 
 Labels = tuple[tuple[str, str], ...]
+
+
+class Counter:
+    """One number that only grows."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value: float = 0
+
+    def add(self, n: float = 1) -> None:
+        """Count."""
+        self.value += n
 
 
 class Metrics:
@@ -10,13 +24,20 @@ class Metrics:
 
     def __init__(self, prefix: str = "trivium") -> None:
         self._prefix = prefix
-        self._counts: dict[tuple[str, Labels], float] = {}
+        self._counters: dict[tuple[str, Labels], Counter] = {}
         self._gauges: dict[tuple[str, Labels], Callable[[], float]] = {}
 
-    def count(self, name: str, n: float = 1, **labels: str) -> None:
-        """Add to a counter; its name gets the suffix `_total`."""
+    def counter(self, name: str, **labels: str) -> Counter:
+        """The counter of that name, which gets the suffix `_total`; to be kept by who counts often."""
         key = (name, tuple(labels.items()))
-        self._counts[key] = self._counts.get(key, 0) + n
+        found = self._counters.get(key)
+        if found is None:
+            found = self._counters[key] = Counter()
+        return found
+
+    def count(self, name: str, n: float = 1, **labels: str) -> None:
+        """Add to a counter."""
+        self.counter(name, **labels).add(n)
 
     def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
         """Ask `read` for the value whenever `/metrics` is read."""
@@ -25,16 +46,27 @@ class Metrics:
     def value(self, name: str, **labels: str) -> float:
         """A counter's or gauge's value now; 0 where nothing was counted."""
         key = (name, tuple(labels.items()))
-        return self._gauges[key]() if key in self._gauges else self._counts.get(key, 0)
+        if key in self._gauges:
+            return self._gauges[key]()
+        return self._counters[key].value if key in self._counters else 0
 
     def text(self) -> str:
         """The Prometheus exposition format, version 0.0.4."""
         lines: list[str] = []
-        for (name, labels), value in sorted(self._counts.items()):
-            lines.append(f"{self._prefix}_{name}_total{_braces(labels)} {value:g}")
-        for (name, labels), read in sorted(self._gauges.items()):
-            lines.append(f"{self._prefix}_{name}{_braces(labels)} {read():g}")
+        for (name, labels), counter in sorted(self._counters.items(), key=_name):
+            lines.append(f"{self._prefix}_{name}_total{_braces(labels)} {_number(counter.value)}")
+        for (name, labels), read in sorted(self._gauges.items(), key=_name):
+            lines.append(f"{self._prefix}_{name}{_braces(labels)} {_number(read())}")
         return "\n".join(lines) + "\n"
+
+
+def _name(entry: tuple[tuple[str, Labels], object]) -> tuple[str, Labels]:
+    return entry[0]
+
+
+def _number(value: float) -> str:
+    """Every digit of it: a counter that is rounded stands still, and then jumps."""
+    return str(int(value)) if math.isfinite(value) and value == int(value) else repr(float(value))
 
 
 def _braces(labels: Labels) -> str:

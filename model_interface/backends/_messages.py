@@ -11,7 +11,7 @@ from model_interface.backend import Backend, Request, Response, read_options
 from model_interface.constrained import PlainHistory, answer_schema, offered, read_answer
 from model_interface.settings import ModelInterfaceSettings
 from model_interface.streaming import ChatStreamAssembler, SSEParser, without_preface
-from model_interface.tokens import PIECES
+from model_interface.tokens import put
 from model_interface.translate import (
     MessageBuilder,
     Reasoning,
@@ -66,9 +66,7 @@ class ChatMemory:
         self.builder.append(items)
         messages = self.builder.take()
         if len(messages) > self.sent:
-            if len(self.text) >= PIECES:
-                self.text[:] = [b"".join(self.text)]
-            self.text.append(strict_json.dumps(messages[self.sent :], trusted=True)[1:-1] + b",")
+            put(strict_json.dumps(messages[self.sent :], trusted=True)[1:-1] + b",", self.text)
             self.sent = len(messages)
 
 
@@ -116,7 +114,7 @@ class ChatBackend(Backend):
             yield await self.respond(request)
             return
         memory = self.remember(request)
-        body = self.body(memory, request.params)[:-1] + b"," + strict_json.dumps(STREAMED)[1:]
+        body = b"".join(self.body(memory, request.params))[:-1] + b"," + strict_json.dumps(STREAMED)[1:]
         assembler = ChatStreamAssembler(
             request.params,
             reasoning=self.settings.reasoning,
@@ -164,14 +162,14 @@ class ChatBackend(Backend):
             return PlainHistory(instructions, tools)
         return MessageBuilder(instructions, thoughts_as=self.options.thoughts_as)
 
-    def body(self, memory: ChatMemory, params: JSON) -> bytes:
-        """The request's JSON text: the messages joined, and the rest, made once for parameters that are inherited."""
+    def body(self, memory: ChatMemory, params: JSON) -> list[bytes]:
+        """The request's JSON text in pieces: the messages, and the rest, made once for parameters that are inherited."""
         if memory.params is not params:
             memory.tail = strict_json.dumps(self.parameters(params))[1:]
             memory.params = params
         *pieces, last = memory.text or [b","]
         closing = b"]," if len(memory.tail) > 1 else b"]"
-        return b"".join((b'{"messages":[', *pieces, last[:-1], closing, memory.tail))
+        return [b'{"messages":[', *pieces, last[:-1] + closing + memory.tail]
 
     def parameters(self, params: JSON) -> JSON:
         """The chat parameters of a request, those of the config among them."""

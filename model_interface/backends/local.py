@@ -139,7 +139,7 @@ class Local(Backend):
             if not kept:
                 await self._copy_prefix(slot, memory.prefix, request.deadline)
             tail = strict_json.dumps({**body, "id_slot": slot.number})[1:]
-            text = b"".join((b'{"prompt":[', *thread.text, ids_text(new)[:-1], b"],", tail))
+            text = [b'{"prompt":[', *thread.text, ids_text(new)[:-1] + b"]," + tail]
             answer = await self._upstream.ask("//completion", text, deadline=request.deadline)
         return self._read(request, memory, thread, new, fidelity, answer)
 

@@ -155,7 +155,7 @@ class VLLM(ChatBackend):
 
         answer = await self.upstream.ask(
             "/completions",
-            b"".join((b'{"prompt":[', *thread.text, new, b",", strict_json.dumps(asked)[1:])),
+            [b'{"prompt":[', *thread.text, new + b"," + strict_json.dumps(asked)[1:]],
             deadline=request.deadline,
             pin=request.session_id,
             parse=parse,

@@ -337,6 +337,8 @@ def new_id(prefix: str) -> str:
 
 
 def _count(value: Any) -> int:
+    if type(value) is int:
+        return max(0, value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
     return max(0, int(value)) if isinstance(value, int) or math.isfinite(value) else 0

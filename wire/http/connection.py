@@ -69,7 +69,7 @@ class Connection(asyncio.Protocol):
         """Whether a request may be sent."""
         return self._answered is None and not self._transport.is_closing()
 
-    def send(self, first: bytes, body: bytes | None) -> "asyncio.Future[Answer]":
+    def send(self, first: bytes, body: bytes | list[bytes] | None) -> "asyncio.Future[Answer]":
         """Write a request; its answer comes."""
         self._answered = answered = self._loop.create_future()
         self._came = self._unread = 0
@@ -77,6 +77,8 @@ class Connection(asyncio.Protocol):
             self.give_up(answered, Broken("the server closed it", status=None, headers={}, body=b"", silent=True))
         elif body is None:
             self._transport.write(first)
+        elif isinstance(body, list):
+            self._transport.writelines((first, *body))
         elif len(body) < LARGE_BYTES:
             self._transport.write(first + body)
         else:

@@ -37,13 +37,13 @@ class Pool:
         self._sweeper: asyncio.TimerHandle | None = None
         self._closed = False
 
-    async def call(self, origin: Origin, head: str, body: bytes | None, limit_s: float) -> Answer:
+    async def call(self, origin: Origin, head: str, body: bytes | list[bytes] | None, limit_s: float) -> Answer:
         """Send one request and read its answer.
 
         Args:
             origin: Where to.
             head: What `head` made, and more of `lines`.
-            body: None for a request without one.
+            body: Whole or in pieces; None for a request without one.
             limit_s: Seconds for everything.
 
         Raises:
@@ -54,7 +54,8 @@ class Pool:
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + limit_s
-        first = (f"{head}\r\n" if body is None else f"{head}Content-Length: {len(body)}\r\n\r\n").encode()
+        size = sum(map(len, body)) if isinstance(body, list) else len(body or b"")
+        first = (f"{head}\r\n" if body is None else f"{head}Content-Length: {size}\r\n\r\n").encode()
         if self._places.locked():
             async with asyncio.timeout_at(until):
                 await self._places.acquire()
