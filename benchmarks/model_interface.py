@@ -38,6 +38,7 @@ from benchmarks import bare
 from benchmarks.bare import answer, body_of
 from model_interface.app import model_interface
 from model_interface.settings import ModelInterfaceSettings
+from rollouts.child import environment
 from wire import http
 from wire.child import calm_collector, server_for
 from wire.testing.upstream import TC, Upstream
@@ -198,7 +199,8 @@ async def _interface(app: Any, bound: socket.socket) -> None:
 def process(role: str, upstream: str, extra: str) -> Iterator[str]:
     """A role in a process of its own; yields its URL."""
     command = [sys.executable, "-m", "benchmarks.model_interface", "--serve", role, upstream, extra]
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    env = environment() if role == "interface" else None
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
     assert child.stdout is not None and child.stdin is not None
     try:
         yield child.stdout.readline().strip()

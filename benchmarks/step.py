@@ -18,7 +18,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import bare  # noqa: E402 - after the path is set, so that the script runs from anywhere
+from rollouts.child import environment  # noqa: E402
 from wire import config  # noqa: E402
 from wire.testing import one_server  # noqa: E402
 
@@ -64,14 +65,16 @@ def bound_socket() -> socket.socket:
 
 
 @asynccontextmanager
-async def child(command: list[str], start: dict[str, Any], bound: socket.socket) -> AsyncIterator[int]:
+async def child(
+    command: list[str], start: dict[str, Any], bound: socket.socket, env: Mapping[str, str] = os.environ
+) -> AsyncIterator[int]:
     """A server process that is told everything by one line on its standard input; yields its pid."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=subprocess.PIPE,
         pass_fds=(bound.fileno(),),
         cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env={**env, "PYTHONPATH": str(ROOT)},
     )
     assert process.stdin is not None
     process.stdin.write(json.dumps(start | {"fd": bound.fileno()}).encode() + b"\n")
@@ -110,7 +113,8 @@ async def our_stack(steps: int, upstream: str) -> AsyncIterator[tuple[str, list[
         pids = []
         for name, bound in sockets.items():
             start = {"room": name, "name": name, "source": "benchmark", "config": settings, "urls": urls, "token": None}
-            pids.append(await stack.enter_async_context(child([sys.executable, "-m", "wire.child"], start, bound)))
+            command = [sys.executable, "-m", "wire.child"]
+            pids.append(await stack.enter_async_context(child(command, start, bound, environment())))
         yield urls["agent_server"], pids
 
 
