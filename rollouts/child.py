@@ -25,8 +25,8 @@ TAIL_LINES = 30  # of its output, kept for the moment it dies
 LINE_BYTES = 64 * 1024  # longer lines of output are broken up
 SECRETS = ("TRIVIUM_TOKEN",)  # handed over on stdin, so that nothing which the child starts inherits them
 LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "PYTHONMALLOC": "malloc"}
-"""All memory from glibc, and that in pages of 2 MiB where the kernel has them: a server that holds hundreds of conversations touches each
-seldom, and finding its small pages again takes up to a sixth of the server's time (`benchmarks/model_interface.py`)."""
+"""For the model interface: all memory from glibc, in pages of 2 MiB where the kernel has them. It holds hundreds of conversations and
+touches each seldom; finding small pages again takes a sixth of its time (`benchmarks/model_interface.py`)."""
 OnLine = Callable[[str, str], None]
 
 
@@ -60,7 +60,7 @@ class Child(asyncio.SubprocessProtocol):
         transport, child = await asyncio.get_running_loop().subprocess_exec(
             lambda: cls(message["name"], on_line), sys.executable, "-m", "wire.child",
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            env=environment(), pass_fds=(message["fd"],), start_new_session=True,
+            env=environment(message["room"]), pass_fds=(message["fd"],), start_new_session=True,
         )  # fmt: skip
         child._transport = transport
         child._stdin().write(strict_json.dumps(message) + b"\n")
@@ -135,10 +135,10 @@ class Child(asyncio.SubprocessProtocol):
         self._on_line(self.name, text)
 
 
-def environment() -> dict[str, str]:
-    """Ours without its secrets; the child finds the same packages, also when they come from a checkout, and uses large pages."""
+def environment(room: str) -> dict[str, str]:
+    """Ours without its secrets; the child finds the same packages, also when they come from a checkout."""
     environment = {key: value for key, value in os.environ.items() if key not in SECRETS}
-    if platform.libc_ver()[0] == "glibc":
+    if room == "model_interface" and platform.libc_ver()[0] == "glibc":
         environment = LARGE_PAGES | environment
     root = Path(wire.__file__).parents[1]
     if root.name not in ("site-packages", "dist-packages"):
