@@ -3,18 +3,15 @@
 Names, kinds, hosts and ports only: no secret of the config is in it.
 """
 
-import asyncio
-import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-import uvicorn
 import yaml
 from fastapi import FastAPI
 
-from rollouts import sockets
+from rollouts.served import served
 from rollouts.stack import AGENT, MODEL, Stack
 
 PORT = 11000  # NeMo Gym's head server's; its clients have it by default
@@ -51,7 +48,6 @@ async def announced(
     Raises:
         UsageError: the port is taken.
     """
-    bound = sockets.listen("nemo_gym_discovery", host, port)
     text = yaml.safe_dump(directory(stack, urls), sort_keys=False)
     app = FastAPI(title="Trivium discovery for NeMo Gym")
 
@@ -59,18 +55,8 @@ async def announced(
     async def global_config_dict_yaml() -> str:
         return text
 
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1))
-    task = asyncio.create_task(_serve(server, bound))
-    try:
-        yield sockets.address(bound)
-    finally:
-        server.should_exit = True
-        await task
-        bound.close()
-
-
-async def _serve(server: uvicorn.Server, bound: socket.socket) -> None:
-    await server._serve([bound])  # not `serve`: that one takes over this process's signal handlers
+    async with served("nemo_gym_discovery", app, host, port) as url:
+        yield url
 
 
 def _place(url: str) -> dict[str, Any]:

@@ -7,16 +7,16 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 
 from rollouts import sockets
-from wire.app import App
 from wire.errors import TriviumError
 
 LOOK_S = 0.01  # between two looks whether it has started
 
 
 @asynccontextmanager
-async def served(name: str, app: App, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
+async def served(name: str, app: FastAPI, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
     """Serve until the block ends; yields the URL.
 
     Raises:
