@@ -24,6 +24,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
+DOCUMENTATION = ipaddress.ip_network("3fff::/20")  # RFC 9637
 REDIRECTS = (301, 302, 303, 307, 308)
 
 
@@ -145,6 +146,8 @@ class Fetcher:
 
 def public(address: Address) -> bool:
     """Whether anyone on the internet means the same host by it."""
+    if isinstance(address, ipaddress.IPv6Address) and (address.is_site_local or address in DOCUMENTATION):
+        return False  # counted as global by Python 3.11
     return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified)
 
 

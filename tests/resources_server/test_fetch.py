@@ -12,6 +12,8 @@ from wire.testing import serving
 REFUSED = [
     "http://169.254.169.254/",
     "http://[::ffff:169.254.169.254]/",
+    "http://[fec0::1]/",
+    "http://[3fff::1]/",
     "http://[::ffff:a9fe:a9fe]/",
     "http://127.0.0.1:8001/verify",
     "http://2130706433/",
