@@ -21,7 +21,7 @@ from wire.metrics import Metrics
 from wire.responses import Item
 
 LOST = frozenset({"previous_response_not_found", "response_not_found"})
-REASONS = {"max_output_tokens": "max_output_tokens", "content_filter": "content_filter"}
+REASONS = {each: each for each in ("max_output_tokens", "content_filter", "context_window")}
 MODELS_S = 10.0
 JSON = dict[str, Any]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from model_interface.streaming.emit import Event, ResponsesEmitter
 from model_interface.translate.answers import (
+    CUT,
     INCOMPLETE,
     argument_text,
     finish_reason,
@@ -100,7 +101,7 @@ class ChatStreamAssembler:
                 "model_invalid_response", f"the model server's stream ended before the answer did: {said!r}"
             )
         reason = INCOMPLETE.get(finish_reason({"finish_reason": self._finish}))
-        events = self._flush(cut=reason == "max_output_tokens")
+        events = self._flush(cut=reason in CUT)
         for call in self._calls:
             events += self._announce(call)
         if not (self._emitter.output or reason):

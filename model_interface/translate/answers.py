@@ -24,6 +24,9 @@ INCOMPLETE = {
     "model_length": "max_output_tokens",  # Mistral
     "max_output_tokens": "max_output_tokens",
     "token_limit": "max_output_tokens",
+    "model_context_window_exceeded": "context_window",  # Anthropic, GLM
+    "context_window": "context_window",
+    "context_length_exceeded": "context_window",
     "content_filter": "content_filter",
     "content-filter": "content_filter",
     "safety": "content_filter",
@@ -36,6 +39,9 @@ INCOMPLETE = {
     "refusal": "content_filter",  # Anthropic
 }
 """Finish reasons that are not the model's own end; any other one, known or not, is `completed`."""
+
+CUT = frozenset({"max_output_tokens", "context_window"})
+"""Of those reasons, the ones that stop a model in the middle of a word."""
 
 BROKEN = frozenset({"error", "abort", "insufficient_system_resource"})
 """Finish reasons with which a server says that it failed. Sources: OpenRouter, vLLM and SGLang, DeepSeek."""
@@ -86,7 +92,7 @@ def answer_items(
     choice, message = answer_of(body)
     finish = finish_reason(choice)
     reason = INCOMPLETE.get(finish)
-    thoughts, text, refusal = parts_of(message, reasoning, cut=reason == "max_output_tokens")
+    thoughts, text, refusal = parts_of(message, reasoning, cut=reason in CUT)
     calls = calls_of(message, taken)
     output: list[Item] = [reasoning_item(thoughts)] if thoughts else []
     if text or refusal or not (thoughts or calls or reason):

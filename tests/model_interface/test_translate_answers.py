@@ -231,6 +231,7 @@ def test_what_is_no_answer_is_a_typed_failure(body: Any, kind: str, words: str) 
             (each, "content_filter")
             for each in ("content-filter", "SPII", "sensitive", "guardrail_intervened", "refusal")
         ),
+        *((each, "context_window") for each in ("model_context_window_exceeded", "context_length_exceeded")),
         *((each, None) for each in ("stop", "eos", "end_turn")),
     ],
 )
