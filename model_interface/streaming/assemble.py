@@ -14,6 +14,7 @@ from model_interface.translate.answers import (
     argument_text,
     finish_reason,
     logprobs_of,
+    name_text,
     refusal_text,
     unique_id,
     usage_of,
@@ -252,7 +253,9 @@ class _StreamedCall:
         self.open = False
 
     def name_more(self, piece: Any) -> None:
-        """Servers give the name once, repeat it with each delta, or cut it in pieces."""
+        """Servers give the name once, repeat it with each delta, or cut it in pieces; null in a later delta is no name."""
+        if piece is not None and not isinstance(piece, str):
+            piece = name_text(piece)
         if isinstance(piece, str) and piece and piece != self.name and self.output_index < 0:
             self.name += piece
 

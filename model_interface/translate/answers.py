@@ -8,7 +8,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from model_interface.translate.errors import UpstreamError, raise_if_error
@@ -52,6 +52,8 @@ ECHOED = (
 )  # fmt: skip
 DEFAULTS: dict[str, Any] = {"tools": [], "tool_choice": "auto", "parallel_tool_calls": True, "metadata": {}}
 """What OpenAI's client expects in every response."""
+
+_NOTHING = object()  # behind a closing bracket
 
 
 def chat_to_response(
@@ -236,12 +238,16 @@ def _call(raw: Any, ids: set[str], taken: Collection[str]) -> Item:
     function = raw.get("function") if isinstance(raw, dict) else None
     if not isinstance(function, dict):
         raise UpstreamError("model_invalid_response", f"the answer has a tool call without a function: {_quote(raw)}")
-    name = function.get("name")
     return call_item(
         unique_id(raw.get("id"), ids, taken),
-        name if isinstance(name, str) else "",
+        name_text(function["name"]) if "name" in function else "",
         argument_text(function.get("arguments")),
     )
+
+
+def name_text(name: Any) -> str:
+    """A call's name as text: of what is no string its JSON, so that the record shows what the model said and the model hears of it."""
+    return name if isinstance(name, str) else _written(name)
 
 
 def argument_text(arguments: Any) -> str:
@@ -251,10 +257,34 @@ def argument_text(arguments: Any) -> str:
     """
     if isinstance(arguments, str):
         return arguments
+    return "{}" if arguments is None else _written(arguments)
+
+
+def _written(value: Any) -> str:
+    """A parsed value as JSON again, infinities and any nesting included."""
     try:
-        return "{}" if arguments is None else strict_json.dumps(arguments).decode()
+        return strict_json.dumps(value).decode()
     except strict_json.JSONError:
-        return json.dumps(arguments)
+        return "".join(_pieces(value))
+
+
+def _pieces(value: Any) -> Iterator[str]:
+    """The same without recursion, for what goes over the bounds of JSON writers."""
+    todo: list[tuple[str, Any]] = [("", value)]  # from the last on: text, and a value that follows it
+    while todo:
+        text, value = todo.pop()
+        yield text
+        if value and isinstance(value, dict | list):
+            opening, closing = "{}" if isinstance(value, dict) else "[]"
+            inside = (
+                [(f"{json.dumps(key)}: ", value[key]) for key in value]
+                if opening == "{"
+                else [("", each) for each in value]
+            )
+            todo.append((closing, _NOTHING))
+            todo += [((", " if n else opening) + head, each) for n, (head, each) in enumerate(inside)][::-1]
+        elif value is not _NOTHING:
+            yield json.dumps(value)
 
 
 def unique_id(call_id: Any, ids: set[str], taken: Collection[str] = ()) -> str:
