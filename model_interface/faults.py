@@ -1,8 +1,10 @@
 """What an upstream's bad answer means: which failure kind, in which words; pure functions of status, headers and body.
 
 A prompt that is too long is no failure but the end of an episode (`ContextOverflow`). It is recognised by the server's error code where
-there is one, and by narrow patterns of whole phrases, with their numbers where they have any, where there is none. Sources: vLLM,
-llama.cpp, SGLang, TGI, OpenAI, Anthropic, Gemini, Mistral, xAI, Bedrock and LiteLLM, as quoted in their public issues.
+there is one, and by narrow patterns of whole phrases, with their numbers where they have any, where there is none; also inside the
+error of another server that a gateway passes on as text. Sources: vLLM, llama.cpp, SGLang, TGI, TensorRT-LLM, LM Studio, Ollama,
+OpenAI, Azure, Anthropic, Gemini, Mistral, xAI, Cohere, Kimi, MiniMax, Qwen, GLM, Bedrock, LiteLLM, OpenRouter, Together and
+Fireworks, as quoted in public issues.
 """
 
 import re
@@ -15,8 +17,12 @@ from wire.errors import Failed
 QUOTED_CHARACTERS = 200  # of the upstream's own sentence, in a failure
 MATCHED_CHARACTERS = 1 << 20  # of a body, in which the sentence is looked for
 _OVERFLOW_CODES = frozenset(
-    {"context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "contextwindowexceedederror"}
-)
+    {
+        "context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "contextwindowexceedederror",
+        "model_max_prompt_tokens_exceeded",
+    }
+)  # fmt: skip
+_NESTED = 4  # errors within errors that are looked into, the outermost among them
 _TEXT_TOO_LONG = "string_above_max_length"  # of any text in the request: a tool's description, a call's id
 _PROMPT = re.compile(r"(?:messages|input|prompt)(?:\.?\[\d+\]|\.(?:content|output|text))*", re.IGNORECASE)
 _SAYS_NOTHING = re.compile(  # codes that only repeat the status, in place of one that names the fault
@@ -43,6 +49,32 @@ _OVERFLOW = re.compile(
     r"|`?inputs`? must have less than \d+ tokens"  # TGI
     r"|input token count \(\d+\) exceeds the maximum number of tokens"  # Gemini
     r"|context length of \d+ tokens? (?:is )?exceeded"
+    r"|the prompt \(total length \d+\) is too long to fit into the model \(context length \d+\)"  # vLLM, with images
+    r"|input length \(\d+\) exceeds (?:the )?model'?s maximum context length \(\d+\)"  # SGLang
+    r"|sum of prompt length \([\d.]+\)(?:,| and) query length \(\d+\),?(?: max_tokens \(\d+\))? should not exceed"
+    r" max_(?:num_tokens|seq_len) \(\d+\)"  # TensorRT-LLM
+    r"|prompt length (?:\+ number of draft tokens )?\(\d+(?: \+ \d+)?\) exceeds maximum input length \(\d+\)"  # TensorRT-LLM
+    r"|trying to keep the first \d+ tokens when (?:the )?context (?:the )?overflows"  # LM Studio
+    r"|tokens to keep from the initial prompt is greater than the context length"  # LM Studio
+    r"|reached context length of \d+ tokens(?: with model|, but this model)"  # LM Studio, in the middle of an answer
+    r"|context size has been exceeded"  # llama.cpp and LM Studio, likewise
+    r"|prompt too long; exceeded (?:max )?context length by \d+ tokens"  # Ollama
+    r"|the input length exceeds the context length(?!\w| \w)"  # Ollama
+    r"|prompt too long: \d+ tokens exceeds max context window of \d+ tokens"  # oMLX
+    r"|prompt has [\d,]+ tokens, but the configured context size is [\d,]+ tokens"
+    r"|input length \d+ exceeds the maximum allowed input length of \d+ tokens"  # Poolside behind OpenRouter
+    r"|length of prompt_tokens \(\d+\) must be less than max_seq_len \(\d+\)"  # SiliconFlow
+    r"|too many tokens: total number of tokens (?:in the prompt|\(prompt and prediction\)) cannot exceed \d+"  # Cohere
+    r"|too many tokens: (?:[\w -]+\()?size limit exceeded by \d+ tokens"  # Cohere
+    r"|too many tokens: multi-hop prompt is too long even after truncation"  # Cohere
+    r"|input tokens exceed the configured limit of \d+ tokens"  # OpenAI, Azure
+    r"|your input exceeds the context window of this model"  # OpenAI, Responses
+    r"|prompt token count of \d+ exceeds the limit of \d+"
+    r"|(?:messages|completion)\. current length is \d+ while limit is \d+"  # Cerebras
+    r"|your request exceeded model token limit: \d+"  # Kimi
+    r"|invalid params, context window exceeds limit"  # MiniMax
+    r"|range of input length should be \[\d+, \d+\]"  # Qwen
+    r"|^prompt exceeds max length"  # GLM
     r"|^(?:[\w.]+Error: )*litellm\.ContextWindowExceededError\b",
     re.IGNORECASE,
 )
@@ -82,7 +114,7 @@ def error_inside(value: Any, what: str, status: int = 200) -> Failed | ContextOv
     if error is None:
         return None
     message = str(error.get("message") or error)
-    sentence = mask(message)[:QUOTED_CHARACTERS]
+    sentence = mask(_sentence(error, message))[:QUOTED_CHARACTERS]
     if is_overflow(error, message):
         return ContextOverflow(sentence)
     kind = "rate_limited" if str(error.get("code")) in ("429", "rate_limit_exceeded") else "model_error"
@@ -105,24 +137,30 @@ def is_overflow(error: dict[str, Any], message: str, status: int = 400) -> bool:
     """Whether the upstream says that the prompt is longer than the model takes.
 
     Args:
-        error: Its error object. A code in it that names another fault settles the matter, whatever the message quotes.
+        error: Its error object. A code in it that names another fault settles the matter, whatever the message quotes, and so does one in
+            an error that it passes on.
         message: Its own sentence, whole.
         status: 500 is believed only where it comes with a code, or with the sentence of a server that is known to answer so.
     """
-    code, kind = (str(error.get(name) or "").strip().lower() for name in ("code", "type"))
-    if code in _OVERFLOW_CODES or kind in _OVERFLOW_CODES:
-        return True
-    if _TEXT_TOO_LONG in (code, kind):
-        param = error.get("param")
-        return not param or _PROMPT.fullmatch(str(param)) is not None
-    if not _SAYS_NOTHING.fullmatch(code):
-        return False
-    return bool((_OVERFLOW_AS_500 if status == 500 else _OVERFLOW).search(message))
+    phrases = _OVERFLOW_AS_500 if status == 500 else _OVERFLOW
+    for each, said in _passed_on(error, message):
+        code, kind = (str(each.get(name) or "").strip().lower() for name in ("code", "type"))
+        if code in _OVERFLOW_CODES or kind in _OVERFLOW_CODES:
+            return True
+        if _TEXT_TOO_LONG in (code, kind):
+            param = each.get("param")
+            return not param or _PROMPT.fullmatch(str(param)) is not None
+        if not _SAYS_NOTHING.fullmatch(code):
+            return False
+        if phrases.search(said):
+            return True
+    return False
 
 
 def quote(body: bytes) -> str:
     """The upstream's own sentence: its error message, or the first characters of whatever it sent; keys masked."""
-    text = _message(_error(body), body)
+    error = _error(body)
+    text = _sentence(error, _message(error, body))
     return mask(text.strip()[: 4 * QUOTED_CHARACTERS])[:QUOTED_CHARACTERS] or "an empty body"
 
 
@@ -137,6 +175,35 @@ def mask(text: str, secrets: tuple[str, ...] = ()) -> str:
 def _message(error: dict[str, Any], body: bytes) -> str:
     """The error's own sentence, whole, or the body where it has none."""
     return str(error.get("message") or body[:MATCHED_CHARACTERS].decode(errors="replace"))
+
+
+def _sentence(error: dict[str, Any], message: str) -> str:
+    """What an error says, and behind it what the error says that it passes on."""
+    return ": ".join(said for _, said in _passed_on(error, message) if said)
+
+
+def _passed_on(error: dict[str, Any], message: str) -> list[tuple[dict[str, Any], str]]:
+    """An error and those of the servers behind it, each with its own sentence: "" where that is the next error's JSON text."""
+    found: list[tuple[dict[str, Any], str]] = []
+    while len(found) < _NESTED:
+        metadata = error.get("metadata")
+        raw = metadata.get("raw") if isinstance(metadata, dict) else None  # OpenRouter
+        inner = _described(raw or error.get("message"))
+        found.append((error, "" if inner and not raw and inner.get("message") else message))
+        if inner is None:
+            return [*found, ({}, raw)] if isinstance(raw, str) else found
+        error, message = inner, str(inner.get("message") or "")
+    return found
+
+
+def _described(value: Any) -> dict[str, Any] | None:
+    """The error that a value or its JSON text is, or None where it is none."""
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            value = strict_json.loads(value)
+        except strict_json.JSONError:
+            return None
+    return error_object(value) or (value if value and isinstance(value, dict) else None)
 
 
 def _error(body: bytes) -> dict[str, Any]:

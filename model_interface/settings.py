@@ -3,6 +3,7 @@
 Nothing heavy is imported here: the command reads sections by name before any server starts.
 """
 
+import re
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -10,7 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from wire.config import Port
 
-_ENDINGS = ("/chat/completions", "/completions", "/responses", "/messages", "/models")
+_ROUTE = re.compile(r"(?:/chat/completions|/completions|/responses|/messages|/models|(?<=/v1)/chat)\Z", re.IGNORECASE)
+_VERSION = re.compile(r"(?:/v1)+\Z", re.IGNORECASE)
+_NO_PART_OF_A_URL = re.compile(r"[\s\\\"<>{}|^`]")
+_USER = re.compile(r"[^/\s]*@")  # which may hold a password
 
 
 class ConversationBounds(BaseModel):
@@ -110,22 +114,27 @@ class ModelInterfaceSettings(BaseModel):
 def normalise_base_url(url: str) -> str:
     """One spelling of an OpenAI-compatible server's address: with its `/v1`, without a slash at the end.
 
-    `http://h:8000`, `…:8000/`, `…:8000/v1`, `…:8000/v1/` and `…:8000/v1/chat/completions` are all `http://h:8000/v1`; a path that
+    `http://h:8000`, `…:8000/`, `…:8000//v1/`, `…:8000/V1` and `…:8000/v1/chat/completions` are all `http://h:8000/v1`; a path that
     is no API route, such as a gateway's `/openai`, is kept.
 
     Raises:
-        ValueError: it is no http(s) URL, or carries a user, a query or a fragment (a key belongs in `api_key`).
+        ValueError: it is no http(s) URL, its port is none, or it carries a user, a query or a fragment (a key belongs in `api_key`).
     """
-    parts = urlsplit(url.strip())
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{url!r} is no URL of a model server; write http://host:port/v1")
+    shown = repr(_USER.sub("***@", url.strip()))
+    wanted = f"{shown} is no URL of a model server; write http://host:port/v1"
+    try:
+        parts = urlsplit(url.strip())
+        port = parts.port
+    except ValueError as error:
+        raise ValueError(f"{wanted} ({error})") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or _NO_PART_OF_A_URL.search(url.strip()):
+        raise ValueError(wanted)
+    if port == 0:
+        raise ValueError(f"{wanted} (nothing answers at port 0)")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise ValueError(
             f"the URL of {parts.hostname} carries a user, query or fragment; put keys into api_key or headers"
         )
-    path = parts.path.rstrip("/")
-    for ending in _ENDINGS:
-        path = path.removesuffix(ending)
-    while path.endswith("/v1/v1"):
-        path = path.removesuffix("/v1")
-    return f"{parts.scheme}://{parts.netloc}{path or '/v1'}"
+    path = re.sub(r"/+", "/", parts.path).rstrip("/")
+    path = _VERSION.sub("/v1", _ROUTE.sub("", path))
+    return f"{parts.scheme}://{parts.netloc.removesuffix(':')}{path or '/v1'}"

@@ -21,7 +21,7 @@ from model_interface.exchange import Exchange, Fault
 from model_interface.retry import RETRIED_STATUSES, wait_s
 from model_interface.settings import ModelInterfaceSettings
 from model_interface.streaming import without_preface
-from model_interface.translate import UpstreamError
+from model_interface.translate import UpstreamError, calls_as_text
 from wire import http, strict_json
 from wire.deadline import Deadline
 from wire.errors import Failed, UsageError
@@ -275,12 +275,12 @@ class Upstream:
 
 
 def _parsed(raw: bytes, parse: Callable[[bytes], Any]) -> Any:
-    """The JSON value of a body, which comments may stand before."""
+    """The JSON value of a body, which comments may stand before, and in whose tool calls anything may stand."""
     try:
         return parse(raw)
     except strict_json.JSONError:
-        text = without_preface(raw)
-        if len(text) == len(raw):
+        text = calls_as_text(without_preface(raw))
+        if text == raw:
             raise
         return parse(text)
 

@@ -9,7 +9,7 @@ import pytest
 from tests.stack import run, stack, trivium
 from wire import jsonl, strict_json
 from wire.testing import serving
-from wire.testing.upstream import MSG, TC, Upstream
+from wire.testing.upstream import MSG, TC, Reply, Upstream
 
 ROOT = Path(__file__).parent.parent
 WEATHER = '''
@@ -82,12 +82,15 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "weather_world:Weather"
 
 
-async def play(world: str, *answers: Any, row: dict[str, Any] = ROW, **agent: Any) -> tuple[dict[str, Any], Upstream]:
+async def play(
+    world: str, *answers: Any, row: dict[str, Any] = ROW, backend: str = "chat", **agent: Any
+) -> tuple[dict[str, Any], Upstream]:
     """One rollout through the whole stack in front of a model that answers as given; a strict server refused nothing."""
     upstream = Upstream(list(answers))
+    model = {"backend": backend}
     async with (
         serving(up=upstream) as up,
-        stack(up["up"], resources_server={"environment": world}, agent_server=agent) as urls,
+        stack(up["up"], resources_server={"environment": world}, agent_server=agent, model_interface=model) as urls,
     ):
         line = await run(urls, row)
     assert upstream.refused == []
@@ -150,6 +153,37 @@ async def test_absurd_arguments_end_nothing(world: str, arguments: str) -> None:
     line, _ = await play(world, TC(("c1", "get_weather", arguments)), TC(("c2", "get_weather", '{"city": "Paris"}')))
     assert (line["reward"], line["state"]["asked"]) == (1.0, ["Paris"])
     assert line["response"]["output"][0]["arguments"] == arguments
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"city": ' + "1" * 5000 + "}",
+        '{"city": ' + "[" * 300 + "]" * 300 + "}",
+        '{"city": ' + "[" * 100_000 + "]" * 100_000 + "}",
+    ],
+    ids=["5000 digits", "300 brackets", "100000 brackets"],
+)
+@pytest.mark.parametrize("backend", ["chat", "vllm"])
+async def test_absurd_arguments_that_a_server_has_parsed_end_nothing(world: str, arguments: str, backend: str) -> None:
+    """Cases A03 and A11 together: the body holds an object that no parser takes, and the record its text."""
+    body = strict_json.dumps(TC(("c1", "get_weather", "HERE"))).replace(b'"HERE"', arguments.encode())
+    answers = [Reply(body), TC(("c2", "get_weather", '{"city": "Paris"}'))]
+    line, upstream = await play(world, *answers, backend=backend)
+    assert (line["reward"], line["state"]["asked"], upstream.calls) == (1.0, ["Paris"], 3)
+    recorded = line["response"]["output"][0]["arguments"]
+    assert recorded.replace(" ", "") == arguments.replace(" ", "")
+    assert "not valid JSON" in line["response"]["output"][1]["output"]
+
+
+@pytest.mark.parametrize("name", [5, None, ["get_weather"], {"name": "get_weather"}])
+async def test_a_name_that_is_no_string_is_told_to_the_model(world: str, name: Any) -> None:
+    """Case A05: the record shows its JSON, the next request is one that a strict server takes."""
+    calls = [TC(("c1", name, '{"city": "Paris"}')), TC(("c2", "get_weather", '{"city": "Paris"}'))]
+    line, upstream = await play(world, *calls)
+    assert (line["reward"], line["state"]["asked"], upstream.refused) == (1.0, ["Paris"], [])
+    assert strict_json.loads(line["response"]["output"][0]["name"]) == name
+    assert "there is no tool" in line["response"]["output"][1]["output"]
 
 
 async def test_a_world_that_raises_is_no_reward_of_zero(world: str) -> None:

@@ -13,6 +13,8 @@ from model_interface.faults import ContextOverflow, overflow_within
 from model_interface.settings import ModelInterfaceSettings
 from model_interface.streaming import ResponsesRelay, SSEParser
 from model_interface.translate import InvalidRequest, UpstreamError, error_sentence, extra_body
+from model_interface.translate.answers import argument_text, name_text
+from model_interface.translate.content import wire_arguments, wire_name
 from model_interface.upstream import Upstream
 from wire import strict_json
 from wire.deadline import Deadline
@@ -21,7 +23,7 @@ from wire.metrics import Metrics
 from wire.responses import Item
 
 LOST = frozenset({"previous_response_not_found", "response_not_found"})
-REASONS = {"max_output_tokens": "max_output_tokens", "content_filter": "content_filter"}
+REASONS = {each: each for each in ("max_output_tokens", "content_filter", "context_window")}
 MODELS_S = 10.0
 JSON = dict[str, Any]
 
@@ -136,8 +138,11 @@ class Responses(Backend):
 
 
 def _replayed(item: Item) -> Item:
-    """An item as a server takes it that has never seen it: without ids of its own."""
-    return {name: value for name, value in item.items() if name not in ("id", "status")}
+    """An item as a server takes it that has never seen it: without ids of its own, and a call with a name and arguments that are valid."""
+    sent = {name: value for name, value in item.items() if name not in ("id", "status")}
+    if item.get("type") == "function_call":
+        sent |= {"name": wire_name(item["name"]), "arguments": wire_arguments(item["arguments"])}
+    return sent
 
 
 def _unplayable(item: Item) -> bool:
@@ -158,10 +163,17 @@ def _read(value: JSON) -> Response:
     details = value.get("incomplete_details")
     said = details.get("reason") if isinstance(details, dict) else None
     reason = REASONS.get(str(said), "max_output_tokens") if value.get("status") == "incomplete" else None
-    output = [item for item in value["output"] if isinstance(item, dict)]
+    output = [_readable(item) for item in value["output"] if isinstance(item, dict)]
     usage = value.get("usage")
     status = "incomplete" if reason else "completed"
     return Response(output, status, reason, usage if isinstance(usage, dict) else None, model=value.get("model"))
+
+
+def _readable(item: Item) -> Item:
+    """An item of the answer, a call's name and arguments as text whatever the model put there."""
+    if item.get("type") != "function_call":
+        return item
+    return {**item, "name": name_text(item.get("name", "")), "arguments": argument_text(item.get("arguments"))}
 
 
 def _id_of(event: Any) -> str | None:

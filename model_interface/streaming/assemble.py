@@ -9,10 +9,12 @@ from typing import Any
 
 from model_interface.streaming.emit import Event, ResponsesEmitter
 from model_interface.translate.answers import (
+    CUT,
     INCOMPLETE,
     argument_text,
     finish_reason,
     logprobs_of,
+    name_text,
     refusal_text,
     unique_id,
     usage_of,
@@ -100,7 +102,7 @@ class ChatStreamAssembler:
                 "model_invalid_response", f"the model server's stream ended before the answer did: {said!r}"
             )
         reason = INCOMPLETE.get(finish_reason({"finish_reason": self._finish}))
-        events = self._flush(cut=reason == "max_output_tokens")
+        events = self._flush(cut=reason in CUT)
         for call in self._calls:
             events += self._announce(call)
         if not (self._emitter.output or reason):
@@ -251,7 +253,9 @@ class _StreamedCall:
         self.open = False
 
     def name_more(self, piece: Any) -> None:
-        """Servers give the name once, repeat it with each delta, or cut it in pieces."""
+        """Servers give the name once, repeat it with each delta, or cut it in pieces; null in a later delta is no name."""
+        if piece is not None and not isinstance(piece, str):
+            piece = name_text(piece)
         if isinstance(piece, str) and piece and piece != self.name and self.output_index < 0:
             self.name += piece
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 from model_interface.streaming.sse import DONE_EVENT, encode
 from model_interface.translate.answers import new_id
 from model_interface.translate.chat_face import chat_usage, finish_of, own_field
-from model_interface.translate.content import wire_arguments
+from model_interface.translate.content import plain_arguments
 from model_interface.translate.messages_face import error_body, messages_usage, stop_reason
 from wire.errors import TriviumError
 
@@ -217,7 +217,7 @@ class MessagesFace:
         kind = item.get("type")
         if kind == "function_call":
             block = {"type": "tool_use", "id": item["call_id"], "name": item["name"], "input": {}}
-            delta = {"type": "input_json_delta", "partial_json": wire_arguments(item["arguments"])}
+            delta = {"type": "input_json_delta", "partial_json": plain_arguments(item["arguments"])}
             begun = self._close() + self._begin(output_index, block)
             return begun + self._send("content_block_delta", index=self._blocks - 1, delta=delta) + self._close()
         if output_index in self._told:

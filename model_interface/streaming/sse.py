@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from model_interface.translate.errors import UpstreamError
+from model_interface.translate.raw_calls import calls_as_text
 from wire import strict_json
 
 MAX_EVENT_BYTES = 16 << 20  # of one event; a server that never ends a line must not fill our memory
@@ -38,12 +39,21 @@ class Event:
             UpstreamError: `model_invalid_response`, with the first 200 characters.
         """
         try:
-            return strict_json.loads(self.data)
+            return self._parsed()
         except strict_json.JSONError as error:
             shown = self.data[:200].decode("utf-8", "replace")
             raise UpstreamError(
                 "model_invalid_response", f"the model server streamed what is not JSON ({error}): {shown}"
             ) from None
+
+    def _parsed(self) -> Any:
+        try:
+            return strict_json.loads(self.data)
+        except strict_json.JSONError:
+            text = calls_as_text(self.data)
+            if text == self.data:
+                raise
+            return strict_json.loads(text)
 
 
 class SSEParser:

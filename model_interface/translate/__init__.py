@@ -3,6 +3,7 @@
 `check_request`, `check_items`      what a caller may send, refused by name
 `MessageBuilder`, `items_to_messages`, `request_to_chat`   towards a chat server
 `answer_items`, `chat_to_response`  its answer: the items alone, or as a Responses object
+`calls_as_text`                     its bytes, where no parser takes them for what the model put into a call
 `chat_request_to_responses`, `response_to_chat`            for clients that speak Chat
 `messages_request_to_responses`, `response_to_messages`    for clients that speak Anthropic's Messages
 """
@@ -23,6 +24,7 @@ from model_interface.translate.history import MessageBuilder, items_to_messages
 from model_interface.translate.items import check_items
 from model_interface.translate.messages_face import error_body, messages_request_to_responses, response_to_messages
 from model_interface.translate.parameters import extra_body, request_to_chat
+from model_interface.translate.raw_calls import calls_as_text
 from model_interface.translate.reasoning import Reasoning, ThoughtSplitter, split_thoughts
 from model_interface.translate.requests import EXTRA_SAMPLING, PARAMETERS, check_request
 
@@ -35,6 +37,7 @@ __all__ = [
     "ThoughtSplitter",
     "UpstreamError",
     "answer_items",
+    "calls_as_text",
     "calls_of",
     "chat_request_to_responses",
     "chat_to_response",

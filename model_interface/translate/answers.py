@@ -8,7 +8,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from model_interface.translate.errors import UpstreamError, raise_if_error
@@ -24,6 +24,9 @@ INCOMPLETE = {
     "model_length": "max_output_tokens",  # Mistral
     "max_output_tokens": "max_output_tokens",
     "token_limit": "max_output_tokens",
+    "model_context_window_exceeded": "context_window",  # Anthropic, GLM
+    "context_window": "context_window",
+    "context_length_exceeded": "context_window",
     "content_filter": "content_filter",
     "content-filter": "content_filter",
     "safety": "content_filter",
@@ -37,6 +40,9 @@ INCOMPLETE = {
 }
 """Finish reasons that are not the model's own end; any other one, known or not, is `completed`."""
 
+CUT = frozenset({"max_output_tokens", "context_window"})
+"""Of those reasons, the ones that stop a model in the middle of a word."""
+
 BROKEN = frozenset({"error", "abort", "insufficient_system_resource"})
 """Finish reasons with which a server says that it failed. Sources: OpenRouter, vLLM and SGLang, DeepSeek."""
 
@@ -46,6 +52,8 @@ ECHOED = (
 )  # fmt: skip
 DEFAULTS: dict[str, Any] = {"tools": [], "tool_choice": "auto", "parallel_tool_calls": True, "metadata": {}}
 """What OpenAI's client expects in every response."""
+
+_NOTHING = object()  # behind a closing bracket
 
 
 def chat_to_response(
@@ -86,7 +94,7 @@ def answer_items(
     choice, message = answer_of(body)
     finish = finish_reason(choice)
     reason = INCOMPLETE.get(finish)
-    thoughts, text, refusal = parts_of(message, reasoning, cut=reason == "max_output_tokens")
+    thoughts, text, refusal = parts_of(message, reasoning, cut=reason in CUT)
     calls = calls_of(message, taken)
     output: list[Item] = [reasoning_item(thoughts)] if thoughts else []
     if text or refusal or not (thoughts or calls or reason):
@@ -230,12 +238,16 @@ def _call(raw: Any, ids: set[str], taken: Collection[str]) -> Item:
     function = raw.get("function") if isinstance(raw, dict) else None
     if not isinstance(function, dict):
         raise UpstreamError("model_invalid_response", f"the answer has a tool call without a function: {_quote(raw)}")
-    name = function.get("name")
     return call_item(
         unique_id(raw.get("id"), ids, taken),
-        name if isinstance(name, str) else "",
+        name_text(function["name"]) if "name" in function else "",
         argument_text(function.get("arguments")),
     )
+
+
+def name_text(name: Any) -> str:
+    """A call's name as text: of what is no string its JSON, so that the record shows what the model said and the model hears of it."""
+    return name if isinstance(name, str) else _written(name)
 
 
 def argument_text(arguments: Any) -> str:
@@ -245,10 +257,34 @@ def argument_text(arguments: Any) -> str:
     """
     if isinstance(arguments, str):
         return arguments
+    return "{}" if arguments is None else _written(arguments)
+
+
+def _written(value: Any) -> str:
+    """A parsed value as JSON again, infinities and any nesting included."""
     try:
-        return "{}" if arguments is None else strict_json.dumps(arguments).decode()
+        return strict_json.dumps(value).decode()
     except strict_json.JSONError:
-        return json.dumps(arguments)
+        return "".join(_pieces(value))
+
+
+def _pieces(value: Any) -> Iterator[str]:
+    """The same without recursion, for what goes over the bounds of JSON writers."""
+    todo: list[tuple[str, Any]] = [("", value)]  # from the last on: text, and a value that follows it
+    while todo:
+        text, value = todo.pop()
+        yield text
+        if value and isinstance(value, dict | list):
+            opening, closing = "{}" if isinstance(value, dict) else "[]"
+            inside = (
+                [(f"{json.dumps(key)}: ", value[key]) for key in value]
+                if opening == "{"
+                else [("", each) for each in value]
+            )
+            todo.append((closing, _NOTHING))
+            todo += [((", " if n else opening) + head, each) for n, (head, each) in enumerate(inside)][::-1]
+        elif value is not _NOTHING:
+            yield json.dumps(value)
 
 
 def unique_id(call_id: Any, ids: set[str], taken: Collection[str] = ()) -> str:

@@ -13,7 +13,7 @@ Item = dict[str, Any]
 
 SAME = (
     "model", "temperature", "top_p", "parallel_tool_calls", "metadata", "store", "stream", "user", "service_tier",
-    "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "top_logprobs", "extra_body", "trivium",
+    "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "top_logprobs", "extra_body", "trivium",
 )  # fmt: skip
 TRANSLATED = frozenset(
     {
@@ -30,7 +30,8 @@ MESSAGE_FIELDS = {
     "tool": {"role", "content", "tool_call_id", "name"},
 }
 PART_FIELDS = {
-    kind: frozenset({"type", kind, "cache_control"}) for kind in ("text", "image_url", "input_audio", "file")
+    kind: frozenset({"type", kind, "cache_control", "prompt_cache_breakpoint"})
+    for kind in ("text", "image_url", "input_audio", "file")
 }
 SHAPES: Shapes = {
     "messages": ((list,), "a list of messages"),

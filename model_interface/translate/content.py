@@ -1,5 +1,6 @@
 """The small pieces of a conversation in chat's form: content parts, call names, arguments, thoughts."""
 
+import json
 import re
 from typing import Any
 
@@ -25,6 +26,16 @@ def wire_arguments(text: str) -> str:
     except strict_json.JSONError:
         pass
     return strict_json.dumps({INVALID: text}).decode() if text.strip() else "{}"
+
+
+def plain_arguments(text: str) -> str:
+    """The same for a client that parses them: what it could not send again, an infinity or half a character, is invalid too."""
+    wire = wire_arguments(text)
+    try:
+        json.dumps(strict_json.loads(wire), allow_nan=False, ensure_ascii=False).encode()
+    except ValueError:
+        return strict_json.dumps({INVALID: text.encode(errors="backslashreplace").decode()}).decode()
+    return wire
 
 
 def chat_content(content: Any, path: str) -> str | list[dict[str, Any]]:

@@ -13,7 +13,10 @@ Item = dict[str, Any]
 
 ROLES = frozenset({"user", "assistant", "system", "developer"})
 MESSAGE_FIELDS = frozenset({"type", "role", "content", "id", "status", "name", "phase"})
-OUTPUT_FIELDS = frozenset({"type", "call_id", "output", "id", "status"})
+OUTPUT_FIELDS = frozenset(
+    {"type", "call_id", "output", "id", "status", "name", "namespace", "caller"}
+)  # three of them the call's
+CACHED = "prompt_cache_breakpoint"  # changes no answer
 ITEM_TYPES = frozenset(
     {
         "message", "function_call", "function_call_output", "reasoning", "item_reference", "compaction",
@@ -24,10 +27,10 @@ ITEM_TYPES = frozenset(
     }
 )  # fmt: skip
 PART_FIELDS = {
-    "input_text": frozenset({"type", "text"}),
-    "input_image": frozenset({"type", "image_url", "detail", "file_id"}),
-    "input_file": frozenset({"type", "file_id", "file_data", "file_url", "filename", "detail"}),
-    "input_audio": frozenset({"type", "input_audio"}),
+    "input_text": frozenset({"type", "text", CACHED}),
+    "input_image": frozenset({"type", "image_url", "detail", "file_id", CACHED}),
+    "input_file": frozenset({"type", "file_id", "file_data", "file_url", "filename", "detail", CACHED}),
+    "input_audio": frozenset({"type", "input_audio", CACHED}),
     "output_text": frozenset({"type", "text", "annotations", "logprobs"}),
     "refusal": frozenset({"type", "refusal"}),
 }

@@ -1,16 +1,16 @@
 """For clients that speak Anthropic's Messages to us: their request as a Responses request, our response as a message.
 
-Not carried on, since it changes no answer: `cache_control`, signatures of thoughts, `betas`. Redacted thoughts, and tools that
-run on Anthropic's side, have no counterpart and are refused by name.
+Not carried on, since it changes no answer: `cache_control`, signatures of thoughts, `betas`, `eager_input_streaming`. Redacted thoughts,
+and tools that run on Anthropic's side, have no counterpart and are refused by name.
 """
 
 from typing import Any
 
 from model_interface.translate.answers import new_id, reasoning_item
 from model_interface.translate.chat_face import own_field
-from model_interface.translate.content import wire_arguments
+from model_interface.translate.content import plain_arguments
 from model_interface.translate.errors import InvalidRequest
-from model_interface.translate.requests import Shapes, check_fields, check_shapes
+from model_interface.translate.requests import Shapes, check_fields, check_shapes, unusual
 from wire import strict_json
 from wire.errors import TriviumError
 
@@ -42,7 +42,9 @@ BLOCK_FIELDS = {
     "tool_use": frozenset({"type", "id", "name", "input", "cache_control", "caller"}),
     "tool_result": frozenset({"type", "tool_use_id", "content", "is_error", "cache_control"}),
 }
-TOOL_FIELDS = frozenset({"type", "name", "description", "input_schema", "strict", "cache_control"})
+TOOL_FIELDS = frozenset(
+    {"type", "name", "description", "input_schema", "strict", "cache_control", "eager_input_streaming"}
+)
 EFFORTS = ((2048, "low"), (8192, "medium"))  # a budget of thinking tokens below the number; more is high
 STOP_REASONS = {
     "max_output_tokens": "max_tokens",
@@ -95,8 +97,8 @@ def response_to_messages(response: dict[str, Any]) -> dict[str, Any]:
             texts = [part.get("text", part.get("refusal")) for part in item["content"]]
             content += [{"type": "text", "text": text} for text in texts if text]
         elif kind == "function_call":
-            arguments = strict_json.loads(wire_arguments(item["arguments"]))
-            content.append({"type": "tool_use", "id": item["call_id"], "name": item["name"], "input": arguments})
+            given = strict_json.loads(plain_arguments(item["arguments"]))
+            content.append({"type": "tool_use", "id": item["call_id"], "name": item["name"], "input": given})
     return {
         "id": new_id("msg"),
         "type": "message",
@@ -290,7 +292,7 @@ def _tool(tool: Any, path: str) -> Item:
         raise InvalidRequest(
             f"{path}: a tool of type {kind!r} is not supported here; it has name, description, input_schema", param=path
         )
-    check_fields(tool, TOOL_FIELDS, path)
+    check_fields(unusual(tool), TOOL_FIELDS, path)
     made = {"type": "function", "name": tool.get("name"), "parameters": tool["input_schema"]}
     return made | {key: tool[key] for key in ("description", "strict") if tool.get(key) is not None}
 

@@ -19,6 +19,7 @@ SAME = (
     "safety_identifier",
     "prompt_cache_key",
     "prompt_cache_retention",
+    "prompt_cache_options",
 )
 WITHOUT_COUNTERPART = ("conversation", "prompt", "max_tool_calls", "context_management")
 RESERVED = frozenset(

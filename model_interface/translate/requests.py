@@ -27,7 +27,7 @@ PARAMETERS = EXTRA_SAMPLING | {
     "model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "max_tool_calls", "temperature", "top_p",
     "top_logprobs", "max_output_tokens", "metadata", "previous_response_id", "conversation", "prompt", "reasoning", "text", "truncation",
     "include", "store", "stream", "stream_options", "background", "service_tier", "user", "safety_identifier", "prompt_cache_key",
-    "prompt_cache_retention", "context_management", "extra_body", "trivium",
+    "prompt_cache_retention", "prompt_cache_options", "context_management", "extra_body", "trivium",
 }  # fmt: skip
 """Every top-level field that is understood; `trivium` is ours (token ids of a resent conversation)."""
 
@@ -41,6 +41,7 @@ INCLUDES = frozenset(
 
 TOKEN_FIELDS = {"prompt_token_ids", "generation_token_ids", "generation_log_probs"}
 TOOL_FIELDS = frozenset({"type", "name", "description", "parameters", "strict"})
+USUAL = {"defer_loading": False, "allowed_callers": ["direct"], "async": False}
 NESTED_FIELDS = {
     "reasoning": frozenset({"effort", "summary", "generate_summary"}),
     "text": frozenset({"format", "verbosity"}),
@@ -154,7 +155,7 @@ def _check_tools(tools: Any) -> None:
         if name in names:
             raise InvalidRequest(f"{path}.name {name!r} is there twice", param=f"{path}.name")
         names.add(name)
-        check_fields(tool, TOOL_FIELDS, path)
+        check_fields(unusual(tool), TOOL_FIELDS, path)
         parameters = tool.get("parameters")
         if parameters is not None and not isinstance(parameters, dict):
             raise InvalidRequest(
@@ -171,6 +172,11 @@ def check_fields(item: dict[str, Any], known: frozenset[str], path: str) -> None
             raise InvalidRequest(
                 f"{path} has an unknown field {field!r}; known: {', '.join(sorted(known))}", param=f"{path}.{field}"
             )
+
+
+def unusual(tool: dict[str, Any]) -> dict[str, Any]:
+    """A tool's definition without the fields that say what is so anyway; clients write them out."""
+    return {field: value for field, value in tool.items() if field not in USUAL or value != USUAL[field]}
 
 
 def is_one_of(value: Any, names: frozenset[str]) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 from model_interface.app import model_interface
 from model_interface.settings import ModelInterfaceSettings
+from model_interface.streaming import SSEParser
 from wire.app import App
 from wire.testing import one_server
 
@@ -34,6 +35,13 @@ class Caller:
         status, reply = await self.post("/v1/responses", body, **headers)
         assert status == 200, reply
         return reply
+
+    async def streamed(self, body: Any) -> Any:
+        """The response that a stream ends with."""
+        async with self.http.post(self.url + "/v1/responses", json={**body, "stream": True}) as answer:
+            parser = SSEParser()
+            events = [event.json() for event in [*parser.feed(await answer.read()), *parser.close()] if not event.done]
+        return events[-1]["response"]
 
     async def go_on(self, previous: Any, *items: Any, **headers: str) -> Any:
         """The next step of a conversation, as the agent asks for it."""

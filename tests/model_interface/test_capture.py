@@ -77,6 +77,67 @@ async def test_the_anthropic_client_works() -> None:
     assert text == "Sunny."
 
 
+ODD_ARGUMENTS = ['{"a": 1e999}', '{"a": "\\ud800"}', "{bad", "", "[1]", {"a": 1}, '{"a": ' + "1" * 5000 + "}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"), [*(("get_weather", each) for each in ODD_ARGUMENTS), (["get_weather"], "{}"), (5, {})]
+)
+async def test_clients_take_any_call_and_can_send_it_again(name: Any, arguments: Any) -> None:
+    """A01, A05, A11: each dialect, streamed or not; what a client parses it can also write, and the strict upstream refuses nothing."""
+    up = Upstream([TC(("c1", name, arguments))] * 6)
+    async with serving(up=up) as urls, interface(backend="chat", base_url=urls["up"], model="m") as model:
+        claude: Any = anthropic.AsyncAnthropic(base_url=model.url, api_key=ID, max_retries=0)
+        messages: list[Any] = [{"role": "user", "content": "W?"}]
+        made = await claude.messages.create(model="m", max_tokens=9, messages=messages, tools=[ANTHROPIC_TOOL])
+        for _ in range(2):
+            result = {"type": "tool_result", "tool_use_id": made.content[0].id, "content": "no", "is_error": True}
+            messages += [{"role": "assistant", "content": made.content}, {"role": "user", "content": [result]}]
+            async with claude.messages.stream(
+                model="m", max_tokens=9, messages=messages, tools=[ANTHROPIC_TOOL]
+            ) as stream:
+                made = await stream.get_final_message()
+        await claude.close()
+        client = open_client(model)
+        asked: list[Any] = [{"role": "user", "content": "W?"}]
+        chat = await client.chat.completions.create(model="m", messages=asked, tools=[CHAT_TOOL])
+        said = chat.choices[0].message
+        asked += [
+            said,
+            {"role": "tool", "tool_call_id": said.tool_calls[0].id, "content": [{"type": "text", "text": "no"}]},
+        ]
+        async with client.chat.completions.stream(model="m", messages=asked, tools=[CHAT_TOOL]) as chunks:
+            await chunks.get_final_completion()
+        await client.close()
+    assert (up.refused, up.calls) == ([], 5)
+
+
+async def test_fields_that_change_no_answer_are_taken(output: Any) -> None:
+    """Of caching and of who may call a tool, as clients write them out; they do not reach a chat server's messages and tools."""
+    up = Upstream([MSG("ok")] * 3)
+    cached = {"prompt_cache_breakpoint": {"mode": "explicit"}}
+    usual = {"defer_loading": False, "allowed_callers": ["direct"]}
+    call = {"type": "function_call", "call_id": "c1", "name": "get_weather", "arguments": "{}"}
+    async with serving(up=up) as urls, interface(backend="chat", base_url=urls["up"], model="m") as model:
+        said = {"role": "user", "content": [{"type": "input_text", "text": "W?", **cached}]}
+        answered = {**output(call), "name": "get_weather", "caller": {"type": "direct"}}
+        await model.ask({"input": [said, call, answered], "tools": [{**TOOL, **usual}]})
+        part = {"role": "user", "content": [{"type": "text", "text": "W?", **cached}]}
+        status, _ = await model.post(
+            "/v1/chat/completions", {"messages": [part], "prompt_cache_options": {"mode": "implicit"}}
+        )
+        assert status == 200
+        eager = {**ANTHROPIC_TOOL, **usual, "eager_input_streaming": True}
+        body = {"max_tokens": 9, "messages": [{"role": "user", "content": "W?"}], "tools": [eager]}
+        status, _ = await model.post("/v1/messages", body)
+        assert status == 200
+        refused = await model.post("/v1/responses", {"input": "x", "tools": [{**TOOL, "defer_loading": True}]})
+        assert refused[0] == 400 and "defer_loading" in str(refused[1])
+    sent = str([(body["messages"], body.get("tools")) for body in up.bodies])
+    assert not any(field in sent for field in ("prompt_cache", "defer_loading", "allowed_callers", "caller", "eager"))
+    assert up.bodies[1]["prompt_cache_options"] == {"mode": "implicit"}
+
+
 @pytest.mark.parametrize("stream", [False, True])
 async def test_an_outside_program_leaves_the_whole_record(stream: bool) -> None:
     """Two turns of a chat client that sends everything each time: two calls, the second the first's continuation, with exact ids."""

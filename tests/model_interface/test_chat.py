@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from tests.model_interface.conftest import TOOL, interface
+from wire import strict_json
 from wire.testing import serving
-from wire.testing.upstream import MSG, TC, Upstream, as_text, gzipped
+from wire.testing.upstream import MSG, TC, Reply, Upstream, as_text, gzipped
 
 CALL = ("call_1", "get_weather", '{"city": "Paris"}')
 
@@ -40,6 +41,30 @@ async def test_a_valid_body_is_accepted_whatever_it_is_called(answer: Any) -> No
     """B07 b and d."""
     async with serving(up=Upstream([answer])) as urls, interface(backend="chat", base_url=urls["up"]) as model:
         assert (await model.ask({"input": "x"}))["output"][0]["content"][0]["text"] == "ok"
+
+
+@pytest.mark.parametrize("backend", ["chat", "vllm"])
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("absurd", ["1" * 5000, "[" * 300 + "]" * 300])
+async def test_arguments_that_no_parser_takes_end_no_answer(
+    backend: str, streamed: bool, absurd: str, output: Any
+) -> None:
+    """A03 with A11: an object of 5,000 digits or 300 levels is recorded as its text, and sent again as what a server takes."""
+    body = strict_json.dumps(TC(("call_1", "get_weather", "HERE"))).replace(b'"HERE"', f'{{"a":{absurd}}}'.encode())
+    if streamed:
+        body = b"data: " + body + b"\n\ndata: [DONE]\n\n"
+    up = Upstream(
+        [Reply(body, headers={"content-type": "text/event-stream" if streamed else "application/json"}), MSG("Sunny.")]
+    )
+    async with serving(up=up) as urls, interface(backend=backend, base_url=urls["up"], model="m") as model:
+        asked = {"input": "Weather?", "tools": [TOOL]}
+        first = (await model.streamed(asked)) if streamed else await model.ask(asked)
+        await model.go_on(first, output(first["output"][0]))
+    assert first["output"][0]["arguments"].replace(" ", "") == f'{{"a":{absurd}}}'
+    assert (
+        up.refused == []
+        and "invalid_arguments" in up.bodies[1]["messages"][1]["tool_calls"][0]["function"]["arguments"]
+    )
 
 
 async def test_constrained_calls_are_plain_history_and_a_schema(output: Any) -> None:

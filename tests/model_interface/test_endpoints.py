@@ -77,7 +77,7 @@ def test_a_wait_is_the_servers_or_our_own(header: str | None, low: float, high: 
     "message",
     ["This model's maximum context length is 64 tokens.", "prompt is too long: 300 tokens > 200 maximum",
      "request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it",
-     "The input token count (9) exceeds the maximum number of tokens allowed (8)."],
+     "The input token count (9) exceeds the maximum number of tokens allowed (8).", "Prompt exceeds max length"],
 )  # fmt: skip
 def test_servers_words_for_a_prompt_that_is_too_long(message: str) -> None:
     """Narrow patterns, for servers without a code."""
@@ -98,8 +98,46 @@ def test_internal_hosts_are_recognised() -> None:
     assert not any(map(is_internal, ["api.openai.com", "8.8.8.8"]))
 
 
-@pytest.mark.parametrize("url", ["ftp://x", "x:8000", "http://user:pw@h/v1", "http://h/v1?key=1", ""])
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        *((f"http://h:8000{path}", "http://h:8000/v1") for path in (
+            "", "/", "//", "/v1", "/v1/", "//v1", "/v1//", "/V1", "/V1/", "/v1/v1", "//v1//V1/", "/v1/chat/completions",
+            "/v1//chat/completions/", "/V1/Chat/Completions", "/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages",
+            "/v1/models/", "/v1/chat", "?", "/v1#",
+        )),
+        (" http://h:8000/v1\n", "http://h:8000/v1"),
+        ("HTTP://h/v1", "http://h/v1"),
+        ("http://h:/v1", "http://h/v1"),
+        ("http://[::1]:8000//V1", "http://[::1]:8000/v1"),
+        ("https://g/openai", "https://g/openai"),
+        ("https://g//openai/V1/", "https://g/openai/v1"),
+        ("https://g/v1beta/openai/chat/completions", "https://g/v1beta/openai"),
+        ("https://g/chat", "https://g/chat"),
+        ("https://g/Models/V10", "https://g/Models/V10"),
+    ],
+)  # fmt: skip
+def test_a_base_url_has_one_spelling(written: str, meant: str) -> None:
+    """B10: doubled slashes, capitals, a route pasted whole; a gateway's own path is kept. Twice is once."""
+    assert normalise_base_url(written) == meant
+    assert normalise_base_url(meant) == meant
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["ftp://x", "x:8000", "http://user:pw@h/v1", "http://h/v1?key=1", "", "http:///v1", "http:/h/v1", "http://h:eight/v1",
+     "http://h:99999/v1", "http://h:0/v1", "http://[::1/v1", "http://my host/v1", "http://h\\v1", "<http://h/v1>", "http://{host}/v1",
+     "/v1"],
+)  # fmt: skip
 def test_a_base_url_that_is_none_is_refused(url: str) -> None:
-    """At the start, with what would be right."""
-    with pytest.raises(ValueError, match="URL"):
+    """At the start, in one sentence with what would be right, and without a password."""
+    with pytest.raises(ValueError, match="URL") as refused:
         normalise_base_url(url)
+    assert "\n" not in str(refused.value) and "pw" not in str(refused.value)
+
+
+def test_a_password_in_a_url_that_is_none_is_not_shown() -> None:
+    """The message goes to logs."""
+    with pytest.raises(ValueError, match=r"\*\*\*@h") as refused:
+        normalise_base_url("htp://user:secret@h/v1")
+    assert "secret" not in str(refused.value)

@@ -25,6 +25,35 @@ TOO_LONG = [
     "This model's maximum prompt length is 64 but the request contains 70 tokens.",
     "input length and `max_tokens` exceed context limit: 70 + 10 > 64, decrease input length or `max_tokens` and try again",
     "Input is too long for requested model.",
+    "The prompt (total length 70) is too long to fit into the model (context length 64). Make sure that `max_model_len` is no smaller …",
+    "Input length (70) exceeds model's maximum context length (64).",
+    "The sum of prompt length (70.0), query length (0) should not exceed max_num_tokens (64)",
+    "The sum of prompt length (40) and query length (0) max_tokens (30) should not exceed max_seq_len (64)",
+    "Prompt length (70) exceeds maximum input length (64). Set log level to info and check TRTGptModel logs for …",
+    "Prompt length + number of draft tokens (60 + 10) exceeds maximum input length (64).",
+    "Trying to keep the first 70 tokens when context the overflows. However, the model is loaded with context length of only 64 tokens, …",
+    "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 70>= n_ctx: 64). Try to load …",
+    "Reached context length of 64 tokens with model (arch: gpt-oss) that does not currently support mid-generation context overflow.",
+    "Context size has been exceeded.",
+    "prompt too long; exceeded max context length by 6 tokens",
+    "the input length exceeds the context length",
+    "Prompt too long: 70 tokens exceeds max context window of 64 tokens",
+    "This endpoint's maximum context length is 64 tokens. However, you requested about 70 tokens (65 of text input, 5 in the output).",
+    "Input length 70 exceeds the maximum allowed input length of 64 tokens.",
+    "The input (70 tokens) is longer than the model's context length (64 tokens).",
+    "length of prompt_tokens (70) must be less than max_seq_len (64).",
+    "too many tokens: total number of tokens in the prompt cannot exceed 64 - received 70. Try using a shorter prompt, …",
+    "too many tokens: total number of tokens (prompt and prediction) cannot exceed 64 - received 70.",
+    "too many tokens: size limit exceeded by 6 tokens. Try using shorter or fewer inputs. The limit for this model is 64 tokens.",
+    "too many tokens: minimal context could not be added to prompt (size limit exceeded by 6 tokens)",
+    "Input tokens exceed the configured limit of 64 tokens. Your messages resulted in 70 tokens.",
+    "Your input exceeds the context window of this model. Please adjust your input and try again.",
+    "prompt token count of 70 exceeds the limit of 64",
+    "Please reduce the length of the messages or completion. Current length is 70 while limit is 64",
+    "Invalid request: Your request exceeded model token limit: 64 (requested: 70)",
+    "invalid params, context window exceeds limit (2013)",
+    "Range of input length should be [1, 64]",
+    "Prompt has 1,070 tokens, but the configured context size is 1,064 tokens",
     "litellm.ContextWindowExceededError: OpenAIException - prompt",
     "litellm.BadRequestError: litellm.ContextWindowExceededError: prompt",
 ]
@@ -35,6 +64,20 @@ OTHER = [
     "inputs must have less than 64 characters",
     "the reply is too long for requested model",
     "messages[0]: 'litellm.ContextWindowExceededError' is not allowed",
+    "too many tokens: max tokens must be less than or equal to 4096, the maximum output length for this model - received 8192.",
+    "too many tokens, please wait before trying again",
+    "file size limit exceeded by 6 bytes",
+    "Encoder length (70) exceeds maximum encoder input length (64).",
+    "tools[0].description exceeds maximum input length (1024)",
+    "the sum of the weights should not exceed max_num_tokens (64)",
+    "the model is loaded with context length of only 64 tokens, which cannot be changed",
+    "num_ctx: the context length must be a positive integer",
+    "the input length exceeds the context length limit of the embedding model",
+    "image token count of 70 exceeds the limit of 64",
+    "max_tokens exceeds the limit of 64",
+    "Range of temperature should be [0, 2]",
+    "context_window is not a known parameter",
+    "the name 'prompt exceeds max length' is taken",
 ]
 
 
@@ -67,6 +110,71 @@ def test_words_like_those_are_not_enough(message: str) -> None:
     """A refused request, not the end of an episode."""
     found = refused(400, {"error": {"message": message, "code": 400}})
     assert isinstance(found, Failed) and found.kind == "model_refused"
+
+
+TOO_LONG_INSIDE = {"error": {"message": TOO_LONG[0], "type": "Bad Request", "code": 400}}
+ONLY_A_CODE = {"error": {"message": "too long", "code": "context_length_exceeded"}}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {
+            "message": "Provider returned error",
+            "code": 400,
+            "metadata": {"raw": json.dumps(TOO_LONG_INSIDE), "provider_name": "Nvidia"},
+        },
+        {"message": "Provider returned error", "code": 400, "metadata": {"raw": json.dumps(ONLY_A_CODE)}},
+        {"message": "Provider returned error", "code": 400, "metadata": {"raw": ONLY_A_CODE}},
+        {"message": "Provider returned error", "code": 400, "metadata": {"raw": TOO_LONG[0]}},
+        {"message": "Provider returned error", "code": 400, "metadata": {"raw": json.dumps([TOO_LONG_INSIDE])[1:-1]}},
+        {"message": json.dumps(TOO_LONG_INSIDE), "code": "Bad Request"},
+        {"message": json.dumps(ONLY_A_CODE), "type": "provider_response_error"},
+        {"message": json.dumps({"error": {"message": json.dumps(ONLY_A_CODE)}}), "type": "api_error"},
+    ],
+)
+def test_an_error_that_a_gateway_passes_on_is_read(error: JSON) -> None:
+    """OpenRouter's `metadata.raw`, as text or an object, and errors whose message is JSON; the failure quotes the inner sentence."""
+    assert isinstance(error_inside({"error": error}, "x answered"), ContextOverflow)
+    found = refused(400, {"error": error})
+    assert isinstance(found, ContextOverflow)
+    assert "too long" in str(found) or "context length is only 64 tokens" in str(found)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {
+            "message": "Provider returned error",
+            "code": 400,
+            "metadata": {"raw": json.dumps({"error": {"message": "no such tool"}})},
+        },
+        {"message": "Provider returned error", "code": 400, "metadata": {"raw": "no such tool"}},
+        {"message": "no such tool", "code": 400, "metadata": {"provider_name": None, "raw": None}},
+        {"message": "no such tool", "code": 400, "metadata": "context"},
+        {
+            "message": json.dumps({"error": {"message": TOO_LONG[0] + " no such tool", "code": "invalid_value"}}),
+            "code": 400,
+        },
+        {"message": "no such tool", "code": "invalid_value", "metadata": {"raw": json.dumps(TOO_LONG_INSIDE)}},
+        {"message": json.dumps({"tool": "no such tool"})},
+        {"tool": "no such tool"},
+    ],
+)
+def test_another_fault_that_a_gateway_passes_on_stays_one(error: JSON) -> None:
+    """In the inner server's words; a code that names another fault settles it, inside as outside."""
+    found = refused(400, {"error": error})
+    assert isinstance(found, Failed) and found.kind == "model_refused"
+    assert "no such tool" in str(found) or "context length is only" in str(found)
+    assert not isinstance(error_inside({"error": error}, "x answered"), ContextOverflow)
+
+
+def test_errors_within_errors_without_end_are_not_followed() -> None:
+    """Four are looked into."""
+    error: JSON = {"message": TOO_LONG[0]}
+    for _ in range(20):
+        error = {"message": "Provider returned error", "metadata": {"raw": error}}
+    assert isinstance(refused(400, {"error": error}), Failed)
 
 
 @pytest.mark.parametrize("code", ["context_length_exceeded", "CONTEXT_LENGTH_EXCEEDED", "exceed_context_size_error"])

@@ -50,6 +50,23 @@ async def test_a_lost_id_is_recognised_by_its_code_and_everything_is_sent(output
     ]
 
 
+async def test_a_call_that_is_no_good_is_kept_as_text_and_sent_again_valid(output: Any) -> None:
+    """A01, A03, A05: whatever stands where name and arguments belong; a server that has lost its memory is sent what it takes."""
+    lost = refused(400, {"error": {"message": "Previous response not found.", "code": "previous_response_not_found"}})
+    odd: list[dict[str, Any]] = [
+        {**CALL, "name": ["get_weather"], "arguments": {"city": "Paris"}},
+        {**CALL, "call_id": "c2", "arguments": "{bad"},
+    ]
+    up = Upstream([RESPONSE(*odd), lost, RESPONSE(TEXT)])
+    async with serving(up=up) as urls, interface(backend="responses", base_url=urls["up"], model="m") as model:
+        first = await model.ask({"input": "W?", "tools": [TOOL]})
+        await model.go_on(first, *map(output, first["output"]))
+    made = [(item["name"], item["arguments"]) for item in first["output"]]
+    assert made == [('["get_weather"]', '{"city":"Paris"}'), ("get_weather", "{bad")]
+    sent = [(item["name"], item["arguments"]) for item in up.bodies[2]["input"] if item.get("type") == "function_call"]
+    assert sent == [("__get_weather__", '{"city":"Paris"}'), ("get_weather", '{"invalid_arguments":"{bad"}')]
+
+
 async def test_its_stream_is_passed_on_under_our_id() -> None:
     """The last event carries our id, and the conversation can be gone on from it."""
     up = Upstream([streamed(RESPONSE(TEXT)), RESPONSE(TEXT)])

@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 
 from model_interface.streaming import ChatStreamAssembler
-from model_interface.translate import UpstreamError, chat_to_response, error_sentence, split_thoughts
+from model_interface.translate import (
+    MessageBuilder,
+    UpstreamError,
+    calls_as_text,
+    chat_to_response,
+    error_sentence,
+    split_thoughts,
+)
+from model_interface.translate.content import NAME
 from model_interface.translate.reasoning import Reasoning, ThoughtSplitter
 from wire import strict_json
 from wire.testing.upstream import MSG, TC, error_inside
@@ -105,6 +113,41 @@ def test_a_missing_usage_is_tolerated() -> None:
 def test_names_stay_as_the_model_wrote_them(name: str) -> None:
     """A05."""
     assert chat_to_response(TC(("a", name, "{}")), {})["output"][0]["name"] == name
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (5, "5"),
+        (None, "null"),
+        (True, "true"),
+        (["f"], '["f"]'),
+        ({"name": "f"}, '{"name":"f"}'),
+        (float("inf"), "Infinity"),
+    ],
+)
+def test_a_name_that_is_no_string_stays_visible(name: Any, text: str) -> None:
+    """A05: as its JSON, in whole answers and streams; a server is sent a name that it takes."""
+    body = TC(("a", name, "{}"))
+    [item] = chat_to_response(body, {})["output"]
+    assert item["name"] == text
+    builder = MessageBuilder()
+    builder.append_answer(body["choices"][0]["message"], [item])
+    [call] = builder.take()[0]["tool_calls"]
+    assert NAME.fullmatch(call["function"]["name"])
+    if name is not None:  # a delta's null is a name that was given before
+        assembler = ChatStreamAssembler({})
+        assembler.feed({"choices": [{"delta": body["choices"][0]["message"], "finish_reason": "tool_calls"}]})
+        assembler.finish(done=True)
+        assert assembler.response["output"][0]["name"] == text
+        assert assembler.completion()["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == text
+
+
+def test_a_call_without_a_name_has_an_empty_one() -> None:
+    """Nothing was said, so nothing is shown."""
+    body = TC(("a", "f", "{}"))
+    del body["choices"][0]["message"]["tool_calls"][0]["function"]["name"]
+    assert chat_to_response(body, {})["output"][0]["name"] == ""
 
 
 def test_call_ids_are_made_unique() -> None:
@@ -231,6 +274,7 @@ def test_what_is_no_answer_is_a_typed_failure(body: Any, kind: str, words: str) 
             (each, "content_filter")
             for each in ("content-filter", "SPII", "sensitive", "guardrail_intervened", "refusal")
         ),
+        *((each, "context_window") for each in ("model_context_window_exceeded", "context_length_exceeded")),
         *((each, None) for each in ("stop", "eos", "end_turn")),
     ],
 )
@@ -250,6 +294,7 @@ def test_a_finish_reason_by_any_other_name(finish: str, reason: str | None) -> N
         ({"a": float("inf")}, '{"a": Infinity}'),
         ({"a": [-float("inf")]}, '{"a": [-Infinity]}'),
         ({"a": 1.5}, '{"a":1.5}'),
+        ({"a": [], "b": [{}, [float("inf"), "x"]]}, '{"a": [], "b": [{}, [Infinity, "x"]]}'),
         (None, "{}"),
     ],
 )
@@ -260,6 +305,43 @@ def test_arguments_that_json_cannot_hold_are_the_models_to_hear_of(arguments: An
     if "Infinity" in text:
         with pytest.raises(strict_json.JSONError):
             strict_json.loads(text)
+
+
+@pytest.mark.parametrize("depth", [300, 900, 5000])
+def test_arguments_of_any_nesting_are_text(depth: int) -> None:
+    """A11: an object that a parser took and no writer does."""
+    value: Any = "x"
+    for _ in range(depth):
+        value = {"a": [value]}
+    (call,) = chat_to_response(TC(("c", "f", value)), {})["output"]
+    assert call["arguments"].replace(" ", "") == '{"a":[' * depth + '"x"' + "]}" * depth
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ['{"value": ' + "1" * 5000 + "}", '{"value": ' + "[" * 300 + "]" * 300 + "}", "[" * 400 + "]" * 400, "-" + "1" * 5000,
+     '{"v": "' + '\\"}]' * 50 + '", "w": ' + "[" * 300 + "]" * 300 + "}", '{"value": "ü€😀\\ud800", "n": ' + "1" * 5000 + "}",
+     '{"value": ' + '{"arguments": ' * 20000 + "1" + "}" * 20000 + "}"],
+)  # fmt: skip
+def test_arguments_that_no_parser_takes_are_read_as_text(arguments: str) -> None:
+    """A03 with A11: byte for byte, whether name or arguments; what stands around them stays."""
+    around = '{"choices": [{"message": {"content": "\\"arguments\\": {", "tool_calls": [{"function": {"name": "f", "arguments" : %s}}]}}]}'
+    value = strict_json.loads(calls_as_text((around % arguments).encode()))
+    (call,) = [each for each in chat_to_response(value, {})["output"] if each["type"] == "function_call"]
+    assert call["arguments"] == arguments
+    named = strict_json.loads(calls_as_text(f'{{"name": {arguments}, "arguments": "{{}}"}}'.encode()))
+    assert named == {"name": arguments, "arguments": "{}"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"<html>", b'{"arguments": {"a": [', b'{"arguments": {"a": "}', b'{"arguments": {"a": "\\', b'{"arguments": "{}", "a": NaN}',
+     b'{"name": null, "arguments": true', b'"arguments": {"\xff": 1}', b'["arguments", {"a": 1}]', b'{"arguments": [' * 20000,
+     b'"' + b'\\"' * 200000],
+)  # fmt: skip
+def test_what_is_no_call_is_left_as_it_is(body: bytes) -> None:
+    """Cut off, not JSON for another reason, no bytes of UTF-8; in time that grows with the body alone."""
+    assert calls_as_text(body) == body
 
 
 @pytest.mark.parametrize(

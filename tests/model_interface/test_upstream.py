@@ -216,7 +216,7 @@ async def test_a_header_of_the_config_stands_in_place_of_ours() -> None:
     assert up.received[0].headers["authorization"] == "Basic abc"
 
 
-@pytest.mark.parametrize("ending", ["", "/", "/v1", "/v1/"])
+@pytest.mark.parametrize("ending", ["", "/", "/v1", "/v1/", "//v1", "/V1", "/v1/chat/completions"])
 async def test_every_spelling_of_the_base_url_works(ending: str) -> None:
     """B10: one request, to /v1/chat/completions."""
     up = Upstream([MSG("ok")])
