@@ -149,6 +149,17 @@ def test_an_episode_without_a_generation_is_left_out(tmp_path: Path, steps: list
     assert (records, dict(tally.left_out)) == ([], {"no_generation": 1})
 
 
+@pytest.mark.parametrize("name", ["trl", "tokens", "nemo-rl"])
+def test_placeholders_are_never_samples_and_the_tally_says_so(tmp_path: Path, name: str) -> None:
+    """Case F04: a step of zeros is nobody's generation, whatever its label and whatever is asked for."""
+    zeros = {**STEPS[1]["tokens"], "generation_token_ids": [0, 0]}
+    lines = [line(0, 0, 1.0), line(0, 1, 1.0, steps=[STEPS[0], {"tokens": zeros}])]
+    records, tally = run(tmp_path, name, lines, min_valid=1, any_fidelity=True)
+    assert len(records) == 1
+    [reason] = tally.left_out
+    assert reason == "token fields are wrong (step 1: every generated id is 0, which stands for ids that nobody had)"
+
+
 def test_what_is_not_exact_is_left_out_unless_asked_for(tmp_path: Path) -> None:
     """Ruling 6: a forked episode comes in pieces, each with its own prompt."""
     forked = [STEPS[0], {"tokens": {**STEPS[1]["tokens"], "prompt_token_ids": [7, 8], "fidelity": "forked"}}]
