@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rollouts.export.reading import Line
+from rollouts.export.targets import own_items
 from wire import strict_json
 from wire.responses import user_items
 
@@ -19,9 +20,9 @@ def prompt_of(line: Line) -> list[Message]:
 
 
 def completion_of(line: Line) -> list[Message]:
-    """Everything after: assistant turns and what the tools answered."""
+    """Everything after: assistant turns and what the tools answered; no message that the harness added at the end."""
     prompt = user_items((line.get("task_input", line).get("responses_create_params") or {}).get("input") or [])
-    both = _messages([*prompt, *line["response"].get("output", [])], None)
+    both = _messages([*prompt, *own_items(line)], None)
     return both[len(_messages(prompt, None)) :]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from rollouts.export.formats import Format
 from rollouts.export.reading import Episode, Group, GroupKey, NotExported, Selection, Tally, episodes, groups_of, key_of
+from rollouts.export.targets import fault_of
 from wire import jsonl, strict_json
 from wire.errors import UsageError
 
@@ -87,7 +88,9 @@ def _pairs(chosen: Format, paths: list[Path], groups: Groups, selection: Selecti
     waiting: dict[str, Episode] = {}
     for episode in episodes(paths, groups, selection, tally, grouped=False):
         partner = wanted.get(episode.place)
-        if partner is None:
+        if fault := fault_of(episode.line):
+            tally.left_out[fault] += 1
+        elif partner is None:
             tally.left_out["no pair in its group with that gap"] += 1
         elif partner not in waiting:
             waiting[episode.place] = episode
@@ -101,6 +104,8 @@ def _partners(paths: list[Path], groups: Groups, selection: Selection) -> dict[s
     """Place of the best of a group to that of the worst, and back; the earliest of equals."""
     ends: dict[Any, list[tuple[float, str]]] = {}
     for episode in episodes(paths, groups, selection, Tally(), grouped=False):
+        if fault_of(episode.line):
+            continue
         reward = (_reward(episode), episode.place)
         best, worst = ends.setdefault(key_of(episode.line), [reward, reward])
         ends[key_of(episode.line)] = [

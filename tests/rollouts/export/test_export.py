@@ -36,7 +36,7 @@ STEPS: list[dict[str, Any]] = [
         },
     },
 ]
-OUTPUT = [
+OUTPUT: list[dict[str, Any]] = [
     {"type": "function_call", "call_id": "c1", "name": "add", "arguments": '{"n": 2}'},
     {"type": "function_call_output", "call_id": "c1", "output": "2"},
     {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It is 2."}]},
@@ -132,6 +132,70 @@ def test_a_message_the_policy_did_not_write_is_not_trained_on(tmp_path: Path) ->
     told["response"] = {**told["response"], "output": [*OUTPUT, apology]}
     [record] = run(tmp_path, "tokens", [told], min_valid=1)[0]
     assert sum(record["loss_mask"]) == 5
+
+
+APOLOGY: dict[str, Any] = {
+    "type": "message",
+    "role": "assistant",
+    "content": [{"type": "output_text", "text": "Stopped: step limit reached"}],
+}
+THOUGHT: dict[str, Any] = {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]}
+SUPERVISED = ["trl-sft", "nemo-rl-sft", "unsloth", "openai"]
+
+
+def told(output: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    """A line with these items, two model calls and no token ids."""
+    return line(0, 0, 1.0, response={"output": output, "tools": TOOLS}, **{"steps": [{}, {}], **more})
+
+
+@pytest.mark.parametrize("name", SUPERVISED)
+@pytest.mark.parametrize(
+    ("output", "more"),
+    [
+        (OUTPUT[:2], {"steps": [{}]}),
+        (OUTPUT[:2], {"steps": None}),
+        ([{**OUTPUT[0], "generation_token_ids": [7]}, OUTPUT[1]], {"steps": None, "outcome": "completed"}),
+    ],
+    ids=["one model call", "no steps known", "ids on the call"],
+)
+def test_the_last_words_of_a_harness_are_no_target(
+    tmp_path: Path, name: str, output: list[dict[str, Any]], more: dict[str, Any]
+) -> None:
+    """Case F04 a: without them the episode ends with what a tool answered, and is left out."""
+    records, tally = run(tmp_path, name, [told([*output, APOLOGY], **{"outcome": "max_steps", **more})])
+    assert (records, dict(tally.left_out)) == ([], {"the last message is not the model's": 1})
+
+
+def test_what_the_model_said_before_a_harness_spoke_is_kept(tmp_path: Path) -> None:
+    """Its own answer is the target; the words behind it are not in the sample. Its last words otherwise stay."""
+    [record] = run(tmp_path, "trl-sft", [told([*OUTPUT, APOLOGY], outcome="max_steps")])[0]
+    assert record["messages"][-1] == {"role": "assistant", "content": "It is 2."}
+    for outcome in ("completed", "max_output_tokens", "max_steps"):
+        assert run(tmp_path, "trl-sft", [told(OUTPUT, outcome=outcome)])[0] == [record]
+
+
+@pytest.mark.parametrize("name", [*SUPERVISED, "trl-kto"])
+@pytest.mark.parametrize("output", [[], [THOUGHT], [THOUGHT, {**APOLOGY, "content": []}]])
+def test_an_episode_of_reasoning_alone_is_no_target(tmp_path: Path, name: str, output: list[dict[str, Any]]) -> None:
+    """Case F04 c; also where its input ends with an assistant's message, which is not the model's."""
+    params = {"input": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}
+    records, tally = run(tmp_path, name, [told(output, responses_create_params=params, outcome="stalled", steps=[{}])])
+    assert (records, dict(tally.left_out)) == ([], {"no_generation: no text and no call, at most reasoning": 1})
+
+
+@pytest.mark.parametrize("name", SUPERVISED)
+def test_an_episode_that_stalled_is_no_target(tmp_path: Path, name: str) -> None:
+    """A last turn without a word would teach to fall silent."""
+    records, tally = run(tmp_path, name, [told([*OUTPUT[:2], THOUGHT], outcome="stalled")])
+    assert (records, dict(tally.left_out)) == ([], {"the last turn is only reasoning": 1})
+
+
+def test_pairs_are_made_of_episodes_that_say_something(tmp_path: Path) -> None:
+    """The worst that says anything stands for its group."""
+    lines = [line(0, 0, 1.0), line(0, 1, 0.5), line(0, 2, 0.0, response={"output": [THOUGHT]})]
+    [record], tally = run(tmp_path, "trl-dpo", lines)
+    assert record["rejected_reward"] == 0.5
+    assert dict(tally.left_out) == {"no_generation: no text and no call, at most reasoning": 1}
 
 
 @pytest.mark.parametrize(
