@@ -15,7 +15,7 @@ from rollouts.export.conversation import (
 )
 from rollouts.export.reading import Episode, NotExported, Selection
 from rollouts.export.samples import samples_of
-from rollouts.export.targets import ONLY_REASONING, ends_in_thought, fault_of
+from rollouts.export.targets import ONLY_REASONING, ends_in_thought, silence_of
 
 Record = dict[str, Any]
 
@@ -29,7 +29,7 @@ class Format:
     records: Callable[[Episode, Selection], Iterator[Record]] | None = None
     """Records of one episode. None for a format of pairs."""
     pair: Callable[[Episode, Episode], Record] | None = None
-    """The record of a better and a worse episode of one group; both have something to imitate (`targets.fault_of`)."""
+    """The record of a better and a worse episode of one group; both have something to imitate (`targets.silence_of`)."""
     grouped: bool = False
     """Members of a group are compared: groups with too few rewards are left out."""
 
@@ -128,7 +128,7 @@ def _dialogue(episode: Episode) -> list[dict[str, Any]]:
 
 def _answered(episode: Episode) -> list[dict[str, Any]]:
     """What the model said, where it said anything."""
-    if fault := fault_of(episode.line):
+    if fault := silence_of(episode.line):
         raise NotExported(fault)
     return completion_of(episode.line)
 

@@ -19,7 +19,7 @@ def own_items(line: Line) -> list[Item]:
     return items
 
 
-def fault_of(line: Line) -> str | None:
+def silence_of(line: Line) -> str | None:
     """Why nothing in the episode is worth imitating; None where something is."""
     return None if any(_is_said(item) for item in own_items(line)) else NOTHING_SAID
 

@@ -237,6 +237,71 @@ def test_what_is_not_exact_is_left_out_unless_asked_for(tmp_path: Path) -> None:
     ]
 
 
+ODD: list[tuple[dict[str, Any], str]] = [
+    ({"steps": [None]}, "steps[0] is None: should be an object"),
+    ({"steps": "two"}, "steps is 'two': should be a valid list"),
+    ({"group_size": "4"}, "group_size is '4': should be a valid integer"),
+    ({"task_index": [1]}, "task_index is [1]: should be a whole number or a text"),
+    ({"reward": 10**400}, "reward is 1000"),
+    ({"outcome": {}}, "outcome is {}: should be a valid string"),
+    ({"provenance": "r1"}, "provenance is 'r1': should be an object"),
+    ({"agent_ref": "tool_loop"}, "agent_ref is 'tool_loop': should be an object"),
+    ({"responses_create_params": {"input": 5}}, "responses_create_params.input is 5: should be a valid"),
+    ({"responses_create_params": {"input": [{"content": "x"}]}}, "responses_create_params.input[0] is {'content'"),
+    ({"response": {"output": [{**THOUGHT, "content": "hm"}]}}, "should have its content as a list of parts"),
+    ({"response": {"output": [None]}}, "response.output[0] is None: should be an object"),
+    ({"response": {"output": [{**APOLOGY, "content": 5}]}}, "response.output[0].content is 5: should be a valid"),
+    ({"response": {"output": [{**APOLOGY, "content": [None]}]}}, "response.output[0].content[0] is None: should be an"),
+    ({"response": {"output": [{**OUTPUT[0], "name": None}]}}, "response.output[0] is {'type'"),
+    ({"response": {"output": [{**OUTPUT[0], "arguments": 5}]}}, "should have arguments as the text of a JSON object"),
+    ({"response": {"output": OUTPUT, "tools": ["add"]}}, "response.tools[0] is 'add': should be an object"),
+    (
+        {"response": {"output": OUTPUT, "usage": {"input_tokens_details": 3}}},
+        "response.usage.input_tokens_details is 3",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), ODD)
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_odd_line_is_one_sentence_and_the_others_are_exported(
+    tmp_path: Path, name: str, change: dict[str, Any], words: str
+) -> None:
+    """What another maker's agent wrote and `collect` let through: `file:line`, what it is, what would be right."""
+    records, tally = run(tmp_path, name, [line(0, 0, 1.0), line(0, 1, 0.0) | change, line(0, 2, 0.0)])
+    assert len(records) == (1 if FORMATS[name].pair else 2)
+    assert tally.left_out["faulty"] == 1
+    [fault] = tally.faults
+    assert fault.startswith(f"{tmp_path / 'in.jsonl'}:2: ") and words in fault and "\n" not in fault
+
+
+@pytest.mark.parametrize("name", ["trl-sft", "trl-dpo", "trl-kto", "unsloth", "openai"])
+def test_an_item_without_a_form_in_chat_is_a_fault_of_its_line(tmp_path: Path, name: str) -> None:
+    """For the formats of messages only."""
+    strange = line(0, 1, 0.0, response={"output": [{"type": "web_search_call"}, *OUTPUT]})
+    records, tally = run(tmp_path, name, [line(0, 0, 1.0), strange, line(0, 2, 0.0)])
+    assert records and tally.left_out["faulty"] == 1
+    assert f"{tmp_path / 'in.jsonl'}:2: input[1]: an item of type 'web_search_call'" in tally.faults[0]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"metrics": None, "provenance": None, "agent_ref": None, "steps": None, "task_index": None, "group_size": None},
+        {"task_input": None, "responses_create_params": None},
+        {"steps": [{"started_at": "noon"}, {"started_at": 1e300}]},
+        {"response": {"output": []}},
+        {"response": {"output": None}},
+        {"response": {"output": [{**OUTPUT[0], "arguments": {"n": 2}}, *OUTPUT[1:]]}},
+    ],
+)
+def test_what_may_be_left_out_may_be_null(tmp_path: Path, name: str, change: dict[str, Any]) -> None:
+    """No fault and no traceback."""
+    told = {key: value for key, value in (line(0, 0, 1.0) | change).items() if key != "task_index" or value is not None}
+    assert run(tmp_path, name, [told], min_valid=1)[1].faults == []
+
+
 def test_members_that_their_group_does_not_count_can_be_left_out(tmp_path: Path) -> None:
     """By the records that `collect` wrote beside the lines; they are in no mean either."""
     with jsonl.Appender(tmp_path / "in_groups.jsonl") as out:
