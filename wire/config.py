@@ -6,7 +6,7 @@ model that stands beside the code it configures, and everything that is wrong is
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -76,13 +76,19 @@ class Config:
         return str(self.data.get("auth", "token"))
 
 
-def load(source: str | Path, overrides: Sequence[str], sections: Mapping[str, type[BaseModel]]) -> Config:
+def load(
+    source: str | Path,
+    overrides: Sequence[str],
+    sections: Mapping[str, type[BaseModel]],
+    also: Callable[[dict[str, Any]], Iterable[tuple[str, str]]] = lambda _: (),
+) -> Config:
     """Read, merge, resolve and check a configuration.
 
     Args:
         source: A YAML file, or the name of a bundled config (`workplace`).
         overrides: `key.path=value` pairs; the value is read as YAML.
         sections: Section name to the model it is checked against.
+        also: Finds more that is wrong in the resolved values, which may hold anything: the path of a key, and a sentence.
 
     Raises:
         UsageError: everything that is wrong, in one message: unreadable files, unknown keys with the nearest right one,
@@ -96,6 +102,7 @@ def load(source: str | Path, overrides: Sequence[str], sections: Mapping[str, ty
     data = _resolve(merged, layers, problems)
     data.pop("extends", None)
     problems += _check(data, layers, sections)
+    problems += [f"{_origin(layers, path)}: {sentence}" for path, sentence in also(data)]
     if problems:
         raise UsageError("\n".join(dict.fromkeys(problems)))
     return Config(str(source), data)
