@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from model_interface.conversations import Conversation
 from model_interface.settings import ModelInterfaceSettings
 from model_interface.tokens import Tokens
+from wire.config import booleans_for_numbers
 from wire.deadline import Deadline
 from wire.errors import Failed, UsageError
 from wire.metrics import Metrics
@@ -135,13 +136,15 @@ def read_options(model: type[OptionsT], settings: ModelInterfaceSettings) -> Opt
     Raises:
         UsageError: a key is unknown or a value is wrong; all of them are named.
     """
+    path = "model_interface.options"
     try:
-        return model.model_validate(settings.options)
+        read = model.model_validate(settings.options)
+        problems = booleans_for_numbers(read, settings.options, path)
     except ValidationError as error:
-        problems = [
-            f"model_interface.options.{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()
-        ]
-        raise UsageError("; ".join(problems)) from None
+        problems = [f"{path}.{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+    if problems:
+        raise UsageError("; ".join(problems))
+    return read
 
 
 def same_prompt(request: Request) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from resources_server.tools import Tool, tools_of
+from wire.config import booleans_for_numbers
 from wire.errors import UsageError
 from wire.plugins import nearest
 from wire.responses import Response
@@ -217,18 +218,22 @@ class Environment(BaseModel, Generic[TaskT]):
     @classmethod
     def _checked_options(cls, options: Mapping[str, Any]) -> BaseModel:
         known = cls.Options.model_fields
-        for name in options:
-            if name not in known and cls.Options.model_config.get("extra") != "allow":
-                hint = nearest(str(name), sorted(known)) if known else " (it has none)"
-                raise UsageError(f"environment {cls.__name__} has no option {name!r}{hint}", param=f"options.{name}")
+        strange = [name for name in options if name not in known and cls.Options.model_config.get("extra") != "allow"]
+        wrong = {
+            f"options.{name}": f"no option {str(name)!r}{nearest(str(name), sorted(known)) if known else ' (it has none)'}"
+            for name in strange
+        }
+        given = {name: value for name, value in options.items() if name not in strange}
         try:
-            return cls.Options.model_validate(dict(options))
+            read = cls.Options.model_validate(given)
+            problems = [f"options.{each}" for each in booleans_for_numbers(read, given)]
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            raise UsageError(
-                f"environment {cls.__name__}: options.{where}: {first['msg']}", param=f"options.{where}"
-            ) from None
+            problems = [f"options.{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+        if wrong or problems:
+            told = [f"has {', '.join(wrong.values())}"] if wrong else []
+            place = next(iter(wrong), None) or problems[0].partition(":")[0].partition(" ")[0]
+            raise UsageError(f"environment {cls.__name__} {'; '.join([*told, *problems])}", param=place)
+        return read
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> Self:

@@ -4,13 +4,15 @@ Nothing is started here. Several configs make one stack: each brings its environ
 """
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
+from rollouts import parts
 from rollouts.launcher import Server
 from rollouts.sockets import authority
 from wire import config as configs
@@ -123,14 +125,26 @@ class Stack:
             yield room, self.section(room)
 
 
-def read(sources: Sequence[str], overrides: Sequence[str] = ()) -> Stack:
+def read(sources: Sequence[str], overrides: Sequence[str] = (), *, starting: Collection[str] = ()) -> Stack:
     """The stack that config files (or bundled names) and `key=value` pairs describe.
+
+    Args:
+        sources: Files or bundled names.
+        overrides: `key.path=value` pairs.
+        starting: Rooms whose servers are about to be started: their plug-ins are looked for, and asked about their options.
 
     Raises:
         UsageError: a config is wrong, or several do not go together; everything that is wrong is told.
     """
     models = sections()
-    loaded = [configs.load(source, overrides, models) for source in dict.fromkeys(sources)]
+    loaded, problems = [], []
+    for source in dict.fromkeys(sources):
+        try:
+            loaded.append(configs.load(source, overrides, models, partial(_wrong_parts, models, starting)))
+        except UsageError as error:
+            problems += str(error).splitlines()
+    if problems:
+        raise UsageError("\n".join(dict.fromkeys(problems)))
     _agree(loaded)
     shared = _with_largest_bounds(loaded)
     entries = [entry for each in loaded for entry in _environments(each)]
@@ -142,6 +156,33 @@ def read(sources: Sequence[str], overrides: Sequence[str] = ()) -> Stack:
 def sections() -> dict[str, type[BaseModel]]:
     """Section name -> its model, loaded by name: the collector imports no server's modules."""
     return {room: getattr(importlib.import_module(f"{room}.settings"), name) for room, name in SECTIONS.items()}
+
+
+def _wrong_parts(
+    models: Mapping[str, type[BaseModel]], starting: Collection[str], data: dict[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """What is wrong with the plug-ins of the rooms to start, in resolved values of which nothing else is known."""
+    found = {room: data.get(room) or {} for room in ROOMS}
+    sections = [(room, room, found[room]) for room in ROOMS]
+    several = data.get("environments")
+    if isinstance(several, dict) and several and isinstance(found[RESOURCES], dict):
+        config = Config(
+            "",
+            {
+                RESOURCES: found[RESOURCES],
+                "environments": {k: v for k, v in several.items() if isinstance(v, dict | None)},
+            },
+        )
+        worlds = [(RESOURCES, f"environments.{name}", _own(entry)) for name, entry, _ in _environments(config)]
+        sections = [*worlds, *sections[1:]]
+    for room, path, settings in sections:
+        if room in starting and isinstance(settings, dict):
+            yield from parts.problems(parts.Part(room, path, settings, models[room]))
+
+
+def _own(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry of `environments` without what it says of its rows."""
+    return {key: value for key, value in entry.items() if key not in ENVIRONMENT_KEYS}
 
 
 def _environments(config: Config) -> Iterator[tuple[str, dict[str, Any], Config]]:
@@ -172,7 +213,7 @@ def _apart(entries: list[tuple[str, dict[str, Any], Config]]) -> list[tuple[str,
 
 def _environment(name: str, entry: dict[str, Any], config: Config, *, alone: bool) -> Environment:
     own = {key: entry[key] for key in ENVIRONMENT_KEYS if key in entry}
-    settings = _filled({key: value for key, value in entry.items() if key not in ENVIRONMENT_KEYS}, RESOURCES)
+    settings = _filled(_own(entry), RESOURCES)
     data = {key: value for key, value in config.data.items() if key != "environments"} | {RESOURCES: settings}
     if (config.data.get(MODEL) or {}).get("backend") == "reference":
         settings["solutions"] = True  # the one backend that asks for them, over a control route

@@ -6,7 +6,7 @@ model that stands beside the code it configures, and everything that is wrong is
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 import yaml
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from wire.errors import UsageError
@@ -23,13 +23,20 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 Port = Annotated[int, BeforeValidator(lambda value: 0 if value == "auto" else value), Field(ge=0, le=65535)]
 """A port to bind; 0 or `auto` is any free one."""
 
+
+class EnvironmentBounds(BaseModel):
+    """What one entry of `environments` says of its rows, beside a resources server's own keys."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    dataset: str | None = None
+    limit: int | None = Field(None, ge=1)
+    repeats: int | None = Field(None, ge=1, le=10_000)
+    share: float = Field(1.0, gt=0)
+
+
 TOP_LEVEL = ("auth", "environments", "extends")  # keys that are no section
-ENVIRONMENT_KEYS = (
-    "dataset",
-    "limit",
-    "repeats",
-    "share",
-)  # of one entry of `environments`, beside a resources server's own
+ENVIRONMENT_KEYS = tuple(EnvironmentBounds.model_fields)
 SECRET_KEY = re.compile(r"(?i)(api_?key|secret|password|authorization|(^|_)token$)")
 URL_PASSWORD = re.compile(r"(://[^/\s:@]+:)[^@\s/]+@")
 URL_USER = re.compile(r"(://)[^/\s@]+@")  # in what is refused even a bare user may be somebody's key
@@ -53,11 +60,15 @@ class Config:
         Raises:
             UsageError: a key is unknown or a value is wrong.
         """
+        given = self.data.get(name) or {}
         try:
-            return model.model_validate(self.data.get(name) or {})
+            read = model.model_validate(given)
         except ValidationError as error:
             problems = [_describe(each, name, model) for each in error.errors()]
             raise UsageError(f"{self.source}: " + "; ".join(problems)) from None
+        if problems := [f"{name}.{each}" for each in booleans_for_numbers(read, given)]:
+            raise UsageError(f"{self.source}: " + "; ".join(problems))
+        return read
 
     @property
     def auth(self) -> str:
@@ -65,13 +76,19 @@ class Config:
         return str(self.data.get("auth", "token"))
 
 
-def load(source: str | Path, overrides: Sequence[str], sections: Mapping[str, type[BaseModel]]) -> Config:
+def load(
+    source: str | Path,
+    overrides: Sequence[str],
+    sections: Mapping[str, type[BaseModel]],
+    also: Callable[[dict[str, Any]], Iterable[tuple[str, str]]] = lambda _: (),
+) -> Config:
     """Read, merge, resolve and check a configuration.
 
     Args:
         source: A YAML file, or the name of a bundled config (`workplace`).
         overrides: `key.path=value` pairs; the value is read as YAML.
         sections: Section name to the model it is checked against.
+        also: Finds more that is wrong in the resolved values, which may hold anything: the path of a key, and a sentence.
 
     Raises:
         UsageError: everything that is wrong, in one message: unreadable files, unknown keys with the nearest right one,
@@ -85,6 +102,7 @@ def load(source: str | Path, overrides: Sequence[str], sections: Mapping[str, ty
     data = _resolve(merged, layers, problems)
     data.pop("extends", None)
     problems += _check(data, layers, sections)
+    problems += [f"{_origin(layers, path)}: {sentence}" for path, sentence in also(data)]
     if problems:
         raise UsageError("\n".join(dict.fromkeys(problems)))
     return Config(str(source), data)
@@ -111,6 +129,41 @@ def masked(value: Any, key: str = "") -> Any:
     if isinstance(value, str) and value:
         return "***" if SECRET_KEY.search(key) else URL_PASSWORD.sub(r"\1***@", value)
     return value
+
+
+def booleans_for_numbers(read: Any, given: Any, path: str = "") -> list[str]:
+    """Where `true` or `false` was given and a number was read of it, as pydantic does: `max_steps=true` is nobody's 1.
+
+    Args:
+        read: What a model made of it.
+        given: What stood in the config.
+        path: Of both, for the sentences.
+    """
+    if isinstance(given, bool):
+        return [f"{path} is {given}: a number is wanted"] if type(read) in (int, float) else []
+    if isinstance(given, Mapping):
+        pairs = [(key, _part(read, key), value) for key, value in given.items()]
+    elif isinstance(given, list) and isinstance(read, list | tuple) and len(read) == len(given):
+        pairs = list(zip(range(len(given)), read, given, strict=True))
+    else:
+        pairs = []
+    return [
+        each
+        for key, part, value in pairs
+        for each in booleans_for_numbers(part, value, f"{path}.{key}" if path else str(key))
+    ]
+
+
+def _part(read: Any, key: Any) -> Any:
+    """One field of a model under its own name or its alias, or one value of a mapping."""
+    if isinstance(read, Mapping):
+        return read.get(key)
+    if isinstance(read, BaseModel):
+        aliased = (
+            name for name, field in type(read).model_fields.items() if key in (field.alias, field.validation_alias)
+        )
+        return getattr(read, next(aliased, str(key)), None)
+    return None
 
 
 def _find(source: str) -> Path:
@@ -263,22 +316,32 @@ def _check(
         problems.append(f"{_origin(layers, 'environments')}: environments is a mapping of names, not {environments!r}")
     elif environments and "resources_server" in sections:
         for name, entry in environments.items():
-            own = {key: value for key, value in (entry or {}).items() if key not in ENVIRONMENT_KEYS}
-            problems += _check_section(own, f"environments.{name}", sections["resources_server"], layers)
+            problems += _check_environment(f"environments.{name}", entry or {}, sections["resources_server"], layers)
     return problems
+
+
+def _check_environment(
+    path: str, entry: Any, model: type[BaseModel], layers: list[tuple[str, dict[str, Any]]]
+) -> list[str]:
+    if not isinstance(entry, dict):
+        return [f"{_origin(layers, path)}: {path} is a mapping of a resources server's keys, not {entry!r}"]
+    bounds = {key: value for key, value in entry.items() if key in ENVIRONMENT_KEYS}
+    own = {key: value for key, value in entry.items() if key not in ENVIRONMENT_KEYS}
+    return _check_section(own, path, model, layers) + _check_section(bounds, path, EnvironmentBounds, layers)
 
 
 def _check_section(
     value: Any, path: str, model: type[BaseModel], layers: list[tuple[str, dict[str, Any]]]
 ) -> list[str]:
     try:
-        model.model_validate(value or {})
+        read = model.model_validate(value or {})
     except ValidationError as error:
         return [
             f"{_origin(layers, '.'.join(map(str, (path, *each['loc']))))}: {_describe(each, path, model)}"
             for each in error.errors()
         ]
-    return []
+    wrong = [f"{path}.{each}" for each in booleans_for_numbers(read, value or {})]
+    return [f"{_origin(layers, each.partition(' ')[0])}: {each}" for each in wrong]
 
 
 def _describe(error: ErrorDetails, path: str, model: type[BaseModel]) -> str:

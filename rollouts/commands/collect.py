@@ -75,7 +75,7 @@ def collect(
     overrides += [f"rollouts.{key}={value}" for key, value in short.items() if value is not None]
     if agent_url is not None and not agent_url.startswith(("http://", "https://")):
         raise UsageError(f"--agent-url {agent_url}: not a URL; write http://host:port")
-    stack = stacks.read(configs, overrides)
+    stack = stacks.read(configs, overrides, starting=() if agent_url is not None else stacks.ROOMS)
     plan = Plan(
         sources=sources.sources(stack, given=input, mix=mix, away=agent_url is not None),
         output=Path(str(stack.section("rollouts").get("output") or _default_output(configs))),

@@ -47,3 +47,5 @@ def export_command(
     for reason, count in tally.left_out.most_common():
         if count:
             typer.echo(f"left out: {count} {reason}")
+    for fault in tally.faults:
+        typer.echo(fault, err=True)

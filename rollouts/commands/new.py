@@ -16,6 +16,8 @@ AGENTS = {"tools": None, "game": "gym", "answer": "single_turn"}
 TAKEN = ("Call", "Environment", "Field", "Game", "Response", "Step", "Task", "Verdict")  # classes that the files import
 OPTIONS = {"game": "  options: {action_schema: {type: integer}}\n"}  # an answer in text is read as what an action is
 
+IGNORED = "/results/\n/runs/\n__pycache__/\n.pytest_cache/\n"  # where `trivium collect` and the guides write
+
 
 def new(
     name: Annotated[str, typer.Argument(help="Small letters, digits and underscores, as for a Python module.")],
@@ -24,11 +26,16 @@ def new(
         typer.Option(help="A world with tools, a game played move by move, or questions with an answer."),
     ] = "tools",
 ) -> None:
-    """Write a working environment into this folder: its class, config, five rows and a test. Nothing is overwritten."""
+    """Write a working environment into this folder: its class, config, five rows and a test, and a .gitignore where there is none.
+
+    Nothing is overwritten.
+    """
     _refuse_bad_name(name)
     files = contents(name, kind)
     if there := [path for path in files if Path(path).exists()]:
         raise UsageError(f"{', '.join(there)} exists already; choose another name, or move it away")
+    if not Path(".gitignore").exists():  # somebody's own stays as it is
+        files[".gitignore"] = IGNORED
     for path, text in files.items():
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(text, encoding="utf-8")

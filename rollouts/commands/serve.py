@@ -41,7 +41,7 @@ def serve(
     configs, names = _configs_and_names(positional)
     if nemo_gym_discovery and not any(each.startswith("agent_server.token_ids=") for each in overrides):
         overrides = [*overrides, "agent_server.token_ids=items"]  # its readers look for ids on the items
-    stack = stacks.read(configs, overrides)
+    stack = stacks.read(configs, overrides, starting={each.partition(".")[0] for each in names} or stacks.ROOMS)
     return asyncio.run(_serve(stack, stack.servers(names), discovery=nemo_gym_discovery))
 
 

@@ -14,6 +14,7 @@ from wire import strict_json
 from wire.responses import message_text, user_items
 
 SCHEMA_VERSION = "ATIF-v1.7"
+LATEST = 253_402_300_799  # Unix seconds; the last that has a date of four digits
 SOURCES = {"user": "user", "assistant": "agent"}  # every other role is the system's
 
 Record = dict[str, Any]
@@ -104,8 +105,9 @@ def _turns(line: Line) -> list[Turn | None]:
 
 
 def _call(item: Record) -> Record:
+    arguments = item.get("arguments") or "{}"
     try:
-        arguments = strict_json.loads(item.get("arguments") or "{}")
+        arguments = strict_json.loads(arguments) if isinstance(arguments, str) else arguments
     except strict_json.JSONError:
         arguments = None
     told = {"tool_call_id": str(item.get("call_id") or ""), "function_name": str(item.get("name") or "")}
@@ -126,6 +128,7 @@ def _reasoning(made: list[Record]) -> str | None:
         for item in made
         if item.get("type") == "reasoning"
         for part in [*(item.get("content") or []), *(item.get("summary") or [])]
+        if isinstance(part, dict)
     ]
     return "\n".join(parts) or None
 
@@ -160,7 +163,7 @@ def _final(line: Line, steps: int) -> Record:
 
 
 def _timestamp(seconds: Any) -> str | None:
-    if not isinstance(seconds, int | float):
+    if not isinstance(seconds, int | float) or not 0 <= seconds <= LATEST:
         return None
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

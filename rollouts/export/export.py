@@ -4,8 +4,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rollouts.export.conversation import completion_of, prompt_of
 from rollouts.export.formats import Format
-from rollouts.export.reading import Episode, Group, GroupKey, NotExported, Selection, Tally, episodes, groups_of, key_of
+from rollouts.export.reading import (
+    Episode,
+    Fault,
+    Group,
+    GroupKey,
+    NotExported,
+    Selection,
+    Tally,
+    episodes,
+    groups_of,
+    key_of,
+)
+from rollouts.export.targets import silence_of
 from wire import jsonl, strict_json
 from wire.errors import UsageError
 
@@ -75,7 +88,9 @@ def _singles(chosen: Format, paths: list[Path], groups: Groups, selection: Selec
         try:
             yield from chosen.records(episode, selection)
         except NotExported as reason:
-            tally.left_out[str(reason)] += 1
+            tally.leave_out(episode.place, str(reason))
+        except UsageError as error:
+            tally.leave_out(episode.place, Fault(str(error)))
         else:
             tally.exported += 1
 
@@ -87,8 +102,10 @@ def _pairs(chosen: Format, paths: list[Path], groups: Groups, selection: Selecti
     waiting: dict[str, Episode] = {}
     for episode in episodes(paths, groups, selection, tally, grouped=False):
         partner = wanted.get(episode.place)
-        if partner is None:
-            tally.left_out["no pair in its group with that gap"] += 1
+        if reason := _no_partner(episode):
+            tally.leave_out(episode.place, reason)
+        elif partner is None:
+            tally.leave_out(episode.place, "no pair in its group with that gap")
         elif partner not in waiting:
             waiting[episode.place] = episode
         else:
@@ -101,6 +118,8 @@ def _partners(paths: list[Path], groups: Groups, selection: Selection) -> dict[s
     """Place of the best of a group to that of the worst, and back; the earliest of equals."""
     ends: dict[Any, list[tuple[float, str]]] = {}
     for episode in episodes(paths, groups, selection, Tally(), grouped=False):
+        if _no_partner(episode):
+            continue
         reward = (_reward(episode), episode.place)
         best, worst = ends.setdefault(key_of(episode.line), [reward, reward])
         ends[key_of(episode.line)] = [
@@ -109,6 +128,17 @@ def _partners(paths: list[Path], groups: Groups, selection: Selection) -> dict[s
         ]
     pairs = [(best, worst) for best, worst in ends.values() if best[0] - worst[0] >= max(selection.min_gap, 1e-12)]
     return {one: other for (_, best), (_, worst) in pairs for one, other in ((best, worst), (worst, best))}
+
+
+def _no_partner(episode: Episode) -> str | None:
+    """Why an episode is part of no pair, whatever the others are."""
+    if silence := silence_of(episode.line):
+        return silence
+    try:
+        prompt_of(episode.line), completion_of(episode.line)
+    except UsageError as error:
+        return Fault(str(error))
+    return None
 
 
 def _reward(episode: Episode) -> float:

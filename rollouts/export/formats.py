@@ -15,6 +15,7 @@ from rollouts.export.conversation import (
 )
 from rollouts.export.reading import Episode, NotExported, Selection
 from rollouts.export.samples import samples_of
+from rollouts.export.targets import ONLY_REASONING, ends_in_thought, silence_of
 
 Record = dict[str, Any]
 
@@ -28,7 +29,7 @@ class Format:
     records: Callable[[Episode, Selection], Iterator[Record]] | None = None
     """Records of one episode. None for a format of pairs."""
     pair: Callable[[Episode, Episode], Record] | None = None
-    """The record of a better and a worse episode of one group."""
+    """The record of a better and a worse episode of one group; both have something to imitate (`targets.silence_of`)."""
     grouped: bool = False
     """Members of a group are compared: groups with too few rewards are left out."""
 
@@ -86,13 +87,14 @@ def openai(episode: Episode, selection: Selection) -> Iterator[Record]:
 
 def kto(episode: Episode, selection: Selection) -> Iterator[Record]:
     """TRL's unpaired preference: desirable when the reward is above the group's mean, or positive where it has no spread."""
-    completion = with_objects(completion_of(episode.line))
-    if not completion:
-        raise NotExported("no_generation")
+    completion = _answered(episode)
     mean = episode.standing["group_mean"]
     reward = float(episode.line["reward"])
     label = reward > 0 if episode.standing["zero_variance"] or episode.standing["n_valid"] < 2 else reward > mean
-    yield _told({"prompt": with_objects(prompt_of(episode.line)), "completion": completion, "label": label}, episode)
+    yield _told(
+        {"prompt": with_objects(prompt_of(episode.line)), "completion": with_objects(completion), "label": label},
+        episode,
+    )
 
 
 def dpo(better: Episode, worse: Episode) -> Record:
@@ -116,10 +118,19 @@ def nemo_rl_preference(better: Episode, worse: Episode) -> Record:
 
 
 def _dialogue(episode: Episode) -> list[dict[str, Any]]:
-    messages = prompt_of(episode.line) + completion_of(episode.line)
+    messages = prompt_of(episode.line) + _answered(episode)
     if not ends_with_assistant(messages):
         raise NotExported("the last message is not the model's")
+    if ends_in_thought(episode.line):
+        raise NotExported(ONLY_REASONING)
     return messages
+
+
+def _answered(episode: Episode) -> list[dict[str, Any]]:
+    """What the model said, where it said anything."""
+    if fault := silence_of(episode.line):
+        raise NotExported(fault)
+    return completion_of(episode.line)
 
 
 def _told(record: Record, episode: Episode) -> Record:

@@ -80,7 +80,7 @@ def verl(episode: Episode, selection: Selection) -> Iterator[Record]:
         "agent_ref": line.get("agent_ref") or {},
         "responses_create_params": _text((line.get("task_input") or line).get("responses_create_params") or {}),
         "extra_info": {
-            "index": episode.identity["task_index"],
+            "index": line.get("task_index", line.get("_ng_task_index")),
             **episode.identity,
             **episode.standing,
             "reward": float(line["reward"]),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rollouts import toolsets
+from rollouts.export import shape
 from rollouts.journal import beside
 from rollouts.lines import refuse_foreign
 from rollouts.statistics import cut_off
@@ -27,6 +28,14 @@ SAMPLING = (
     "seed",
 )
 """What log-probabilities mean depends on these; they go with every sample that has any."""
+
+
+FAULTY = "faulty"
+"""The reason that is tallied for a line that cannot be read."""
+
+
+class Fault(str):
+    """What cannot be read in a line, and what would be right; the reason for leaving that line out."""
 
 
 class NotExported(Exception):
@@ -116,6 +125,14 @@ class Tally:
     records: int = 0
     """Records written: a pair has two lines, a forked episode several segments."""
     left_out: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+    """A sentence for each line that is left out as faulty: `file:line`, what, and what would be right."""
+
+    def leave_out(self, place: str, reason: str) -> None:
+        """Count one line, and name its place where it is at fault."""
+        if isinstance(reason, Fault):
+            self.faults.append(f"{place}: {reason}")
+        self.left_out[FAULTY if isinstance(reason, Fault) else reason] += 1
 
 
 def groups_of(paths: Iterable[Path], *, counted: bool = False) -> dict[GroupKey, Group]:
@@ -150,7 +167,7 @@ def episodes(
         tally.lines += 1
         reason = unusable or _not_chosen(line, place, groups[key_of(line)], selection, grouped=grouped)
         if reason:
-            tally.left_out[reason] += 1
+            tally.leave_out(place, reason)
         else:
             yield Episode(line, place, groups[key_of(line)].standing(place, selection))
 
@@ -202,9 +219,18 @@ def _lines(paths: Iterable[Path], *, counted: bool) -> Iterator[tuple[str, Line,
         known, members = toolsets.read(path), _counted(path) if counted else {}
         for number, line in jsonl.read(path):
             refuse_foreign(f"{path}:{number}", line)
-            in_group = line.get("rollout_index") in members.get(line.get("task_index"), {line.get("rollout_index")})
-            reason = unfit(line) or (None if in_group else "not counted by its group's record")
-            yield f"{path}:{number}", toolsets.give_back(line, known), reason
+            whole = toolsets.give_back(line, known)
+            yield f"{path}:{number}", whole, unfit(whole) or _misread(whole) or _uncounted(whole, members)
+
+
+def _misread(line: Line) -> Fault | None:
+    fault = shape.fault_of(line)
+    return Fault(fault) if fault else None
+
+
+def _uncounted(line: Line, members: dict[Any, set[int]]) -> str | None:
+    place = line.get("rollout_index")
+    return None if place in members.get(line.get("task_index"), {place}) else "not counted by its group's record"
 
 
 def _counted(path: Path) -> dict[Any, set[int]]:

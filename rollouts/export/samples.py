@@ -22,7 +22,7 @@ def samples_of(line: Line, selection: Selection) -> Samples:
     try:
         turns = turns_of(line)
     except TokensError as error:
-        return Samples([], "absent", f"token fields contradict each other ({error})")
+        return Samples([], "absent", f"token fields are wrong ({error})")
     found = [each for each in segments(turns) if each.trainable]
     if not found:
         return Samples([], "absent", "no_generation")

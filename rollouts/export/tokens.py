@@ -4,14 +4,16 @@ Nothing here encodes or decodes text. What was sampled is what is trained on; wh
 segment starts, and nothing is guessed to bridge the gap.
 """
 
-import math
+import itertools
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from wire.responses import TOKEN_FIELDS
 
 Fidelity = Literal["exact", "forked", "retokenized"]
+QUOTED_CHARACTERS = 40  # of a wrong value, in a message
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class Segment:
 
 
 class TokensError(ValueError):
-    """A line's token fields contradict each other; the message says at which step."""
+    """A line's token fields contradict each other or hold what no model sampled; the message says at which step."""
 
 
 def turns_of(line: dict[str, Any]) -> list[Turn | None]:
@@ -83,7 +85,7 @@ def turns_of(line: dict[str, Any]) -> list[Turn | None]:
     in the input are nobody's generation and are not looked at.
 
     Raises:
-        TokensError: fields are missing, of different lengths, or not finite.
+        TokensError: fields are missing, of different lengths, or no ids and log-probabilities that a model can have sampled.
     """
     steps = line.get("steps")
     if isinstance(steps, list) and any(isinstance(step, dict) and step.get("tokens") for step in steps):
@@ -148,7 +150,7 @@ def deltas(turns: Sequence[Turn]) -> list[dict[str, Any]]:
 def _from_steps(steps: list[dict[str, Any]]) -> Iterable[Turn | None]:
     before: list[int] | None = []
     for number, step in enumerate(steps):
-        tokens = step.get("tokens")
+        tokens = step.get("tokens") if isinstance(step, dict) else None
         if not tokens:
             before = None  # a delta after this one has nothing to stand on
             yield None
@@ -160,26 +162,47 @@ def _from_steps(steps: list[dict[str, Any]]) -> Iterable[Turn | None]:
                 continue
             turn = Turn(before + turn.prompt_ids, turn.generation_ids, turn.log_probs, "exact")
         before = turn.prompt_ids + turn.generation_ids
-        yield turn
+        yield _sampled(turn, f"step {number}")
 
 
 def _from_items(items: list[dict[str, Any]]) -> Iterable[Turn | None]:
     for number, item in enumerate(items):
-        if item.get("generation_token_ids") is not None:
-            yield _turn(item, f"output item {number}")
+        if isinstance(item, dict) and item.get("generation_token_ids") is not None:
+            yield _sampled(_turn(item, f"output item {number}"), f"output item {number}")
 
 
 def _turn(tokens: dict[str, Any], where: str) -> Turn:
+    if not isinstance(tokens, dict):
+        raise TokensError(f"{where}: tokens are an object with {', '.join(TOKEN_FIELDS)}, not {_shown(tokens)}")
     prompt, generation, log_probs = (tokens.get(name) for name in TOKEN_FIELDS)
-    if not (_is_ids(prompt) and _is_ids(generation) and isinstance(log_probs, list)):
+    if not (isinstance(prompt, list) and isinstance(generation, list) and isinstance(log_probs, list)):
         raise TokensError(f"{where}: {', '.join(TOKEN_FIELDS)} are lists, all three or none")
-    if len(generation) != len(log_probs):  # type: ignore[arg-type]  # lists, as checked
-        raise TokensError(f"{where}: {len(generation)} generated ids and {len(log_probs)} log-probabilities")  # type: ignore[arg-type]
-    if not all(isinstance(each, int | float) and math.isfinite(each) for each in log_probs):
-        raise TokensError(f"{where}: a log-probability is not a finite number")
+    if len(generation) != len(log_probs):
+        raise TokensError(f"{where}: {len(generation)} generated ids and {len(log_probs)} log-probabilities")
+    for each in itertools.chain(prompt, generation):
+        if type(each) is not int or each < 0:  # a boolean is an int to isinstance
+            raise TokensError(f"{where}: an id is a whole number from 0 on, not {_shown(each)}")
+    for each in log_probs:
+        if type(each) not in (float, int) or not -sys.float_info.max <= each <= sys.float_info.max:
+            raise TokensError(f"{where}: a log-probability is a finite number, not {_shown(each)}")
     fidelity: Any = tokens.get("fidelity") or "exact"
-    return Turn(prompt, generation, log_probs, fidelity)  # type: ignore[arg-type]
+    if fidelity not in get_args(Fidelity):
+        raise TokensError(f"{where}: fidelity is one of {', '.join(get_args(Fidelity))}, not {_shown(fidelity)}")
+    return Turn(prompt, generation, log_probs, fidelity)
 
 
-def _is_ids(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(each, int) and not isinstance(each, bool) for each in value)
+def _sampled(turn: Turn, where: str) -> Turn:
+    """The turn, if its ids can have been sampled; its prompt is whole.
+
+    Harnesses that have no ids of a turn write `[0]`, or a 0 for each token. One 0 alone may be a token (an end of text is, in some
+    vocabularies), unless nothing but zeros stands before it.
+    """
+    if any(turn.generation_ids) or not turn.generation_ids:
+        return turn
+    if len(turn.generation_ids) > 1 or not any(turn.prompt_ids):
+        raise TokensError(f"{where}: every generated id is 0, which stands for ids that nobody had")
+    return turn
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:QUOTED_CHARACTERS]

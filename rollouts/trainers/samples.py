@@ -43,7 +43,7 @@ def sample(line: Line, *, filler: int, mask_forced: bool = False) -> Sample:
     try:
         found = [each for each in segments(turns_of(line)) if each.trainable]
     except TokensError as error:
-        return _nothing(line, filler, f"token fields contradict each other ({error})")
+        return _nothing(line, filler, f"token fields are wrong ({error})")
     if not found:
         return _nothing(line, filler, "no token ids")
     chosen = _longest(found)

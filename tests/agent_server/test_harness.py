@@ -189,3 +189,9 @@ async def test_a_program_with_the_openai_client_plays_through_the_real_servers()
     assert types == [*call_and_output, "message", *call_and_output, "message"]
     assert [len(step["calls"]) for step in line["steps"]] == [1, 1, 0]
     assert line["response"]["usage"]["output_tokens"] == 16 + 16 + 5
+
+
+def test_a_boolean_is_no_number_among_options() -> None:
+    """`timeout_s: true` is not one second."""
+    with pytest.raises(UsageError, match=r"agent_server\.options\.timeout_s is True: a number is wanted"):
+        Harness(AgentServerSettings(options={"command": ["x"], "timeout_s": True}))

@@ -93,6 +93,12 @@ def test_a_wrong_option_is_refused_with_the_nearest() -> None:
         Counter.bound({"x": 1})
 
 
+def test_all_wrong_options_are_told_at_once() -> None:
+    """A boolean for a number among them."""
+    with pytest.raises(UsageError, match=r"no option 'book'.*, no option 'y'.*; options\.books is True: a number"):
+        Library.bound({"book": 1, "y": 1, "books": True})
+
+
 def test_a_row_that_lacks_a_field_says_which_and_quotes_nothing() -> None:
     """Values of a row may be ground truth."""
     with pytest.raises(UsageError, match=r"field 'order' is missing \(a Warehouse row has stock, order\)"):

@@ -35,6 +35,15 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert not (tmp_path / "demo.py").exists()
 
 
+def test_what_runs_write_is_ignored_by_git(tmp_path: Path) -> None:
+    """A folder without a .gitignore gets one that names the default output; one that is there stays, and stops nothing."""
+    assert trivium("new", "demo", folder=tmp_path).status == 0
+    assert {"/results/", "/runs/"} <= set((tmp_path / ".gitignore").read_text().splitlines())
+    (tmp_path / ".gitignore").write_text("mine\n")
+    assert trivium("new", "other", folder=tmp_path).status == 0
+    assert (tmp_path / ".gitignore").read_text() == "mine\n"
+
+
 @pytest.mark.parametrize("name", ["Demo", "my-world", "../x", "json", "counter", "class", "task", ""])
 def test_a_bad_name_is_refused(tmp_path: Path, name: str) -> None:
     """One that could not be imported, or that would hide another."""

@@ -64,6 +64,43 @@ def test_a_misspelt_override_is_refused(tmp_path: Path) -> None:
         config.load(path, ["agent_server.max_stps=3"], SECTIONS)
 
 
+def test_a_boolean_is_no_number(tmp_path: Path) -> None:
+    """`max_steps=true` would be 1: refused with its file, also inside lists, mappings and what an environment has of its own."""
+
+    class Room(BaseModel):
+        port: config.Port = 0
+        waits: list[float] = []
+        bounds: dict[str, int] = {}
+        flag: bool = False
+        either: int | bool = 0
+        anything: dict[str, object] = {}
+
+    rooms: dict[str, type[BaseModel]] = {"room": Room, "resources_server": Room, **SECTIONS}
+    good = "room: {flag: true, either: true, anything: {a: true}}\n"
+    assert config.load(write(tmp_path, "good.yaml", good), [], rooms).section("room", Room).either is True
+    bad = "room: {port: true, waits: [1, false], bounds: {a: true}}\nenvironments: {w: {repeats: true, share: true, port: 1}}\n"
+    with pytest.raises(UsageError) as refused:
+        config.load(write(tmp_path, "bad.yaml", bad), ["agent_server.max_steps=true"], rooms)
+    told = str(refused.value).splitlines()
+    assert f"{tmp_path / 'bad.yaml'}: room.port is True: a number is wanted" in told
+    assert "command line: agent_server.max_steps is True: a number is wanted" in told
+    wrong = ["environments.w.repeats", "environments.w.share", "room.bounds.a", "room.port", "room.waits.1"]
+    assert [each for each in wrong if any(f": {each} is " in line for line in told)] == wrong
+
+
+def test_a_section_made_in_code_is_checked_like_a_file() -> None:
+    """A server checks what it is sent."""
+    with pytest.raises(UsageError, match=r"agent_server\.max_steps is True: a number is wanted"):
+        config.Config("x", {"agent_server": {"max_steps": True}}).section("agent_server", Agent)
+
+
+def test_an_environment_that_is_no_mapping_is_refused(tmp_path: Path) -> None:
+    """By name; not with a traceback."""
+    path = write(tmp_path, "c.yaml", "environments: {w: 5}\n")
+    with pytest.raises(UsageError, match=r"c\.yaml: environments\.w is a mapping of a resources server's keys, not 5"):
+        config.load(path, [], {"resources_server": Agent})
+
+
 def test_a_yaml_error_names_the_line(tmp_path: Path) -> None:
     """A person needs file and line."""
     with pytest.raises(UsageError, match=r"torn\.yaml:\d"):

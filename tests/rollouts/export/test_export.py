@@ -36,7 +36,7 @@ STEPS: list[dict[str, Any]] = [
         },
     },
 ]
-OUTPUT = [
+OUTPUT: list[dict[str, Any]] = [
     {"type": "function_call", "call_id": "c1", "name": "add", "arguments": '{"n": 2}'},
     {"type": "function_call_output", "call_id": "c1", "output": "2"},
     {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It is 2."}]},
@@ -134,6 +134,70 @@ def test_a_message_the_policy_did_not_write_is_not_trained_on(tmp_path: Path) ->
     assert sum(record["loss_mask"]) == 5
 
 
+APOLOGY: dict[str, Any] = {
+    "type": "message",
+    "role": "assistant",
+    "content": [{"type": "output_text", "text": "Stopped: step limit reached"}],
+}
+THOUGHT: dict[str, Any] = {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]}
+SUPERVISED = ["trl-sft", "nemo-rl-sft", "unsloth", "openai"]
+
+
+def told(output: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    """A line with these items, two model calls and no token ids."""
+    return line(0, 0, 1.0, response={"output": output, "tools": TOOLS}, **{"steps": [{}, {}], **more})
+
+
+@pytest.mark.parametrize("name", SUPERVISED)
+@pytest.mark.parametrize(
+    ("output", "more"),
+    [
+        (OUTPUT[:2], {"steps": [{}]}),
+        (OUTPUT[:2], {"steps": None}),
+        ([{**OUTPUT[0], "generation_token_ids": [7]}, OUTPUT[1]], {"steps": None, "outcome": "completed"}),
+    ],
+    ids=["one model call", "no steps known", "ids on the call"],
+)
+def test_the_last_words_of_a_harness_are_no_target(
+    tmp_path: Path, name: str, output: list[dict[str, Any]], more: dict[str, Any]
+) -> None:
+    """Case F04 a: without them the episode ends with what a tool answered, and is left out."""
+    records, tally = run(tmp_path, name, [told([*output, APOLOGY], **{"outcome": "max_steps", **more})])
+    assert (records, dict(tally.left_out)) == ([], {"the last message is not the model's": 1})
+
+
+def test_what_the_model_said_before_a_harness_spoke_is_kept(tmp_path: Path) -> None:
+    """Its own answer is the target; the words behind it are not in the sample. Its last words otherwise stay."""
+    [record] = run(tmp_path, "trl-sft", [told([*OUTPUT, APOLOGY], outcome="max_steps")])[0]
+    assert record["messages"][-1] == {"role": "assistant", "content": "It is 2."}
+    for outcome in ("completed", "max_output_tokens", "max_steps"):
+        assert run(tmp_path, "trl-sft", [told(OUTPUT, outcome=outcome)])[0] == [record]
+
+
+@pytest.mark.parametrize("name", [*SUPERVISED, "trl-kto"])
+@pytest.mark.parametrize("output", [[], [THOUGHT], [THOUGHT, {**APOLOGY, "content": []}]])
+def test_an_episode_of_reasoning_alone_is_no_target(tmp_path: Path, name: str, output: list[dict[str, Any]]) -> None:
+    """Case F04 c; also where its input ends with an assistant's message, which is not the model's."""
+    params = {"input": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}
+    records, tally = run(tmp_path, name, [told(output, responses_create_params=params, outcome="stalled", steps=[{}])])
+    assert (records, dict(tally.left_out)) == ([], {"no_generation: no text and no call, at most reasoning": 1})
+
+
+@pytest.mark.parametrize("name", SUPERVISED)
+def test_an_episode_that_stalled_is_no_target(tmp_path: Path, name: str) -> None:
+    """A last turn without a word would teach to fall silent."""
+    records, tally = run(tmp_path, name, [told([*OUTPUT[:2], THOUGHT], outcome="stalled")])
+    assert (records, dict(tally.left_out)) == ([], {"the last turn is only reasoning": 1})
+
+
+def test_pairs_are_made_of_episodes_that_say_something(tmp_path: Path) -> None:
+    """The worst that says anything stands for its group."""
+    lines = [line(0, 0, 1.0), line(0, 1, 0.5), line(0, 2, 0.0, response={"output": [THOUGHT]})]
+    [record], tally = run(tmp_path, "trl-dpo", lines)
+    assert record["rejected_reward"] == 0.5
+    assert dict(tally.left_out) == {"no_generation: no text and no call, at most reasoning": 1}
+
+
 @pytest.mark.parametrize(
     "steps",
     [
@@ -149,6 +213,17 @@ def test_an_episode_without_a_generation_is_left_out(tmp_path: Path, steps: list
     assert (records, dict(tally.left_out)) == ([], {"no_generation": 1})
 
 
+@pytest.mark.parametrize("name", ["trl", "tokens", "nemo-rl"])
+def test_placeholders_are_never_samples_and_the_tally_says_so(tmp_path: Path, name: str) -> None:
+    """Case F04: a step of zeros is nobody's generation, whatever its label and whatever is asked for."""
+    zeros = {**STEPS[1]["tokens"], "generation_token_ids": [0, 0]}
+    lines = [line(0, 0, 1.0), line(0, 1, 1.0, steps=[STEPS[0], {"tokens": zeros}])]
+    records, tally = run(tmp_path, name, lines, min_valid=1, any_fidelity=True)
+    assert len(records) == 1
+    [reason] = tally.left_out
+    assert reason == "token fields are wrong (step 1: every generated id is 0, which stands for ids that nobody had)"
+
+
 def test_what_is_not_exact_is_left_out_unless_asked_for(tmp_path: Path) -> None:
     """Ruling 6: a forked episode comes in pieces, each with its own prompt."""
     forked = [STEPS[0], {"tokens": {**STEPS[1]["tokens"], "prompt_token_ids": [7, 8], "fidelity": "forked"}}]
@@ -160,6 +235,71 @@ def test_what_is_not_exact_is_left_out_unless_asked_for(tmp_path: Path) -> None:
         ([1, 10, 11], 0, "forked"),
         ([7, 8], 1, "forked"),
     ]
+
+
+ODD: list[tuple[dict[str, Any], str]] = [
+    ({"steps": [None]}, "steps[0] is None: should be an object"),
+    ({"steps": "two"}, "steps is 'two': should be a valid list"),
+    ({"group_size": "4"}, "group_size is '4': should be a valid integer"),
+    ({"task_index": [1]}, "task_index is [1]: should be a whole number or a text"),
+    ({"reward": 10**400}, "reward is 1000"),
+    ({"outcome": {}}, "outcome is {}: should be a valid string"),
+    ({"provenance": "r1"}, "provenance is 'r1': should be an object"),
+    ({"agent_ref": "tool_loop"}, "agent_ref is 'tool_loop': should be an object"),
+    ({"responses_create_params": {"input": 5}}, "responses_create_params.input is 5: should be a valid"),
+    ({"responses_create_params": {"input": [{"content": "x"}]}}, "responses_create_params.input[0] is {'content'"),
+    ({"response": {"output": [{**THOUGHT, "content": "hm"}]}}, "should have its content as a list of parts"),
+    ({"response": {"output": [None]}}, "response.output[0] is None: should be an object"),
+    ({"response": {"output": [{**APOLOGY, "content": 5}]}}, "response.output[0].content is 5: should be a valid"),
+    ({"response": {"output": [{**APOLOGY, "content": [None]}]}}, "response.output[0].content[0] is None: should be an"),
+    ({"response": {"output": [{**OUTPUT[0], "name": None}]}}, "response.output[0] is {'type'"),
+    ({"response": {"output": [{**OUTPUT[0], "arguments": 5}]}}, "should have arguments as the text of a JSON object"),
+    ({"response": {"output": OUTPUT, "tools": ["add"]}}, "response.tools[0] is 'add': should be an object"),
+    (
+        {"response": {"output": OUTPUT, "usage": {"input_tokens_details": 3}}},
+        "response.usage.input_tokens_details is 3",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), ODD)
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_odd_line_is_one_sentence_and_the_others_are_exported(
+    tmp_path: Path, name: str, change: dict[str, Any], words: str
+) -> None:
+    """What another maker's agent wrote and `collect` let through: `file:line`, what it is, what would be right."""
+    records, tally = run(tmp_path, name, [line(0, 0, 1.0), line(0, 1, 0.0) | change, line(0, 2, 0.0)])
+    assert len(records) == (1 if FORMATS[name].pair else 2)
+    assert tally.left_out["faulty"] == 1
+    [fault] = tally.faults
+    assert fault.startswith(f"{tmp_path / 'in.jsonl'}:2: ") and words in fault and "\n" not in fault
+
+
+@pytest.mark.parametrize("name", ["trl-sft", "trl-dpo", "trl-kto", "unsloth", "openai"])
+def test_an_item_without_a_form_in_chat_is_a_fault_of_its_line(tmp_path: Path, name: str) -> None:
+    """For the formats of messages only."""
+    strange = line(0, 1, 0.0, response={"output": [{"type": "web_search_call"}, *OUTPUT]})
+    records, tally = run(tmp_path, name, [line(0, 0, 1.0), strange, line(0, 2, 0.0)])
+    assert records and tally.left_out["faulty"] == 1
+    assert f"{tmp_path / 'in.jsonl'}:2: input[1]: an item of type 'web_search_call'" in tally.faults[0]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"metrics": None, "provenance": None, "agent_ref": None, "steps": None, "task_index": None, "group_size": None},
+        {"task_input": None, "responses_create_params": None},
+        {"steps": [{"started_at": "noon"}, {"started_at": 1e300}]},
+        {"response": {"output": []}},
+        {"response": {"output": None}},
+        {"response": {"output": [{**OUTPUT[0], "arguments": {"n": 2}}, *OUTPUT[1:]]}},
+    ],
+)
+def test_what_may_be_left_out_may_be_null(tmp_path: Path, name: str, change: dict[str, Any]) -> None:
+    """No fault and no traceback."""
+    told = {key: value for key, value in (line(0, 0, 1.0) | change).items() if key != "task_index" or value is not None}
+    assert run(tmp_path, name, [told], min_valid=1)[1].faults == []
 
 
 def test_members_that_their_group_does_not_count_can_be_left_out(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ WHOLE = [
     },
 ]
 IDS = st.lists(st.integers(0, 99), max_size=5)
-GENERATION = st.lists(st.tuples(st.integers(0, 99), st.floats(-20, 0)), min_size=1, max_size=5)
+GENERATION = st.lists(st.tuples(st.integers(1, 99), st.floats(-20, 0)), min_size=1, max_size=5)
 
 
 def items(*tokens: dict[str, object]) -> dict[str, object]:
@@ -69,15 +69,34 @@ def test_a_delta_after_a_step_without_tokens_is_not_guessed() -> None:
     ("change", "words"),
     [
         ({"generation_log_probs": [-0.1]}, "3 generated ids and 1 log-prob"),
-        ({"generation_log_probs": [-0.1, float("nan"), 0.0]}, "not a finite number"),
+        ({"generation_log_probs": [-0.1, float("nan"), 0.0]}, "finite number, not nan"),
+        ({"generation_log_probs": [-0.1, True, 0.0]}, "finite number, not True"),
+        ({"generation_log_probs": [-0.1, None, 0.0]}, "finite number, not None"),
+        ({"generation_log_probs": [-0.1, 10**400, 0.0]}, "finite number, not 1000"),
         ({"prompt_token_ids": None}, "all three or none"),
-        ({"generation_token_ids": ["20", 21, 2]}, "all three or none"),
+        ({"generation_token_ids": ["20", 21, 2]}, "a whole number from 0 on, not '20'"),
+        ({"generation_token_ids": [20, -1, 2]}, "a whole number from 0 on, not -1"),
+        ({"prompt_token_ids": [1, -100]}, "a whole number from 0 on, not -100"),
+        ({"prompt_token_ids": [1, False]}, "a whole number from 0 on, not False"),
+        ({"generation_token_ids": [0, 0, 0]}, "every generated id is 0"),
+        ({"fidelity": ["exact"]}, "fidelity is one of exact, forked, retokenized"),
     ],
 )
-def test_fields_that_contradict_each_other_are_refused(change: dict[str, object], words: str) -> None:
+def test_fields_that_no_model_can_have_sampled_are_refused(change: dict[str, object], words: str) -> None:
     """The message names the step."""
     with pytest.raises(TokensError, match=f"step 0: .*{words}"):
         turns_of({"steps": [{"tokens": WHOLE[0] | change}]})
+
+
+@pytest.mark.parametrize(("prompt", "refused"), [([0], True), ([], True), ([5, 0], False)])
+def test_a_single_zero_is_a_placeholder_where_the_prompt_is_one_too(prompt: list[int], refused: bool) -> None:
+    """Case F04: harnesses without ids write `[0]` for both; after a real prompt a 0 may be the end of the text."""
+    line = items({"prompt_token_ids": prompt, "generation_token_ids": [0], "generation_log_probs": [0.0]})
+    if refused:
+        with pytest.raises(TokensError, match="output item 0: every generated id is 0"):
+            turns_of(line)
+    else:
+        assert turns_of(line) == [Turn([5, 0], [0], [0.0])]
 
 
 def test_an_episode_without_a_generation_has_no_sample() -> None:
