@@ -2,7 +2,11 @@
 
 from typing import Any
 
+import pytest
+
 from tests.model_interface.conftest import TOOL, interface
+from wire.testing import serving
+from wire.testing.upstream import MSG, TC, Upstream
 
 SCRIPT = {"turns": [{"calls": [{"name": "get_weather", "arguments": {"city": "Paris"}}]}, "It rains."], "tokens": True}
 
@@ -39,6 +43,28 @@ async def test_going_on_twice_from_one_response_makes_two_branches(output: Any) 
         two = await model.go_on(first, output(first["output"][0], "sun"))
     assert one["trivium"]["tokens"] == two["trivium"]["tokens"]
     assert one["id"] != two["id"]
+
+
+@pytest.mark.parametrize("backend", ["chat", "vllm"])
+async def test_a_refused_step_changes_nothing(backend: str, output: Any) -> None:
+    """Whatever of it came before the item that is refused: the right one after it is asked as if there had been none."""
+    script = [TC(("c1", "get_weather", "{}")), TC(("c2", "get_weather", "{}")), MSG("Sunny.")]
+    bodies, tokens = [], []
+    for wrong in (False, True):
+        up = Upstream(script)
+        async with serving(up=up) as urls, interface(backend=backend, base_url=urls["up"], model="m") as model:
+            first = await model.ask({"input": "Weather?", "tools": [TOOL]})
+            second = await model.go_on(first, output(first["output"][0]))
+            right = output(second["output"][0])
+            if wrong:
+                step = {"previous_response_id": second["id"], "input": [right, output({"call_id": "nobody's"})]}
+                status, reply = await model.post("/v1/responses", step, X_Inherit_Params="1")
+                assert (status, reply["error"]["param"]) == (400, "input[5].call_id")
+            third = await model.go_on(second, right)
+        bodies.append(up.bodies)
+        tokens.append(third["trivium"]["tokens"])
+    assert bodies[0] == bodies[1]
+    assert tokens[0] == tokens[1]
 
 
 async def test_what_is_wrong_in_a_request_is_named() -> None:
