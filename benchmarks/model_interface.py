@@ -199,7 +199,7 @@ async def _interface(app: Any, bound: socket.socket) -> None:
 def process(role: str, upstream: str, extra: str) -> Iterator[str]:
     """A role in a process of its own; yields its URL."""
     command = [sys.executable, "-m", "benchmarks.model_interface", "--serve", role, upstream, extra]
-    env = environment() if role == "interface" else None
+    env = environment("model_interface") if role == "interface" else None
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
     assert child.stdout is not None and child.stdin is not None
     try:

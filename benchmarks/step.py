@@ -114,7 +114,7 @@ async def our_stack(steps: int, upstream: str) -> AsyncIterator[tuple[str, list[
         for name, bound in sockets.items():
             start = {"room": name, "name": name, "source": "benchmark", "config": settings, "urls": urls, "token": None}
             command = [sys.executable, "-m", "wire.child"]
-            pids.append(await stack.enter_async_context(child(command, start, bound, environment())))
+            pids.append(await stack.enter_async_context(child(command, start, bound, environment(name))))
         yield urls["agent_server"], pids
 
 
