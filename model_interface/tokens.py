@@ -91,16 +91,18 @@ class Thread:
         """A new thread with the first `length` ids."""
         thread = Thread()
         thread._ids, thread.ended = self._ids[:length], self.ended
-        if length:
+        if thread._ids:
             thread.text.append(ids_text(thread.ids))
         return thread
 
 
 def put(piece: bytes, text: list[bytes]) -> None:
     """Add to a text that grows in pieces. Each is longer than the next: so they are few, and a byte is seldom copied."""
-    while text and len(text[-1]) <= len(piece):
-        piece = text.pop() + piece
-    text.append(piece)
+    start, size = len(text), len(piece)
+    while start and len(text[start - 1]) <= size:
+        start -= 1
+        size += len(text[start])
+    text[start:] = [b"".join((*text[start:], piece))]
 
 
 def ids_text(ids: list[int]) -> bytes:
@@ -145,7 +147,8 @@ def checked(prompt: Any, generation: Any, log_probs: Any, *, fidelity: Fidelity)
     try:
         ids = array(IDS, prompt)
         ids.fromlist(generation)
-        # trusted: what is written for NaN and infinities is found below, as is all that is no number
+        array("d", log_probs)  # a whole number may be too large for any float
+        # trusted: what is written for NaN and infinities is found below, as are true and false
         text = strict_json.dumps((prompt, generation, log_probs), trusted=True)
         new, made, chances = text[2:-2].split(b"],[")
     except (TypeError, ValueError, OverflowError):

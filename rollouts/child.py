@@ -25,8 +25,12 @@ TAIL_LINES = 30  # of its output, kept for the moment it dies
 LINE_BYTES = 64 * 1024  # longer lines of output are broken up
 SECRETS = ("TRIVIUM_TOKEN",)  # handed over on stdin, so that nothing which the child starts inherits them
 LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "PYTHONMALLOC": "malloc"}
-"""For the model interface: all memory from glibc, in pages of 2 MiB where the kernel has them. It holds hundreds of conversations and
-touches each seldom; finding small pages again takes a sixth of its time (`benchmarks/model_interface.py`)."""
+"""All memory from glibc, and that in pages of 2 MiB: a model interface that holds hundreds of conversations touches each seldom, and
+finding its small pages again takes up to a sixth of its time (`benchmarks/model_interface.py`). Who holds little, and what it starts,
+only pays for it: glibc's malloc takes half again as long as Python's own for small objects."""
+LARGE_PAGES_FOR = "model_interface"
+LARGE_PAGES_GLIBC = (2, 35)  # the first that asks for them
+LARGE_PAGES_KERNEL = Path("/sys/kernel/mm/transparent_hugepage/enabled")  # `always [madvise] never`
 OnLine = Callable[[str, str], None]
 
 
@@ -136,11 +140,22 @@ class Child(asyncio.SubprocessProtocol):
 
 
 def environment(room: str) -> dict[str, str]:
-    """Ours without its secrets; the child finds the same packages, also when they come from a checkout."""
+    """Ours without its secrets; the child finds the same packages, a checkout's too, and has large pages if they help."""
     environment = {key: value for key, value in os.environ.items() if key not in SECRETS}
-    if room == "model_interface" and platform.libc_ver()[0] == "glibc":
-        environment = LARGE_PAGES | environment
+    if room == LARGE_PAGES_FOR and environment.keys().isdisjoint(LARGE_PAGES) and _has_large_pages():
+        environment |= LARGE_PAGES
     root = Path(wire.__file__).parents[1]
     if root.name not in ("site-packages", "dist-packages"):
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(root), environment.get("PYTHONPATH")]))
     return environment
+
+
+def _has_large_pages() -> bool:
+    """Whether glibc asks for them here, and the kernel has them."""
+    name, version = platform.libc_ver()
+    if name != "glibc" or tuple(map(int, version.split(".")[:2])) < LARGE_PAGES_GLIBC:
+        return False
+    try:
+        return "[never]" not in LARGE_PAGES_KERNEL.read_text()
+    except OSError:
+        return False

@@ -1,6 +1,5 @@
 """Counters and gauges of one server, as Prometheus text."""
 
-import math
 from collections.abc import Callable
 
 Labels = tuple[tuple[str, str], ...]
@@ -66,7 +65,8 @@ def _name(entry: tuple[tuple[str, Labels], object]) -> tuple[str, Labels]:
 
 def _number(value: float) -> str:
     """Every digit of it: a counter that is rounded stands still, and then jumps."""
-    return str(int(value)) if math.isfinite(value) and value == int(value) else repr(float(value))
+    whole = isinstance(value, int) or value.is_integer()
+    return str(int(value)) if whole else repr(value)
 
 
 def _braces(labels: Labels) -> str:

@@ -263,9 +263,8 @@ def response_of(value: Any, params: JSON, *, reasoning: Reasoning, taken: set[st
     """
     output, reason = answer_items(value, params, reasoning=reasoning, taken=taken)
     status, model = "incomplete" if reason else "completed", value.get("model")
-    return Response(
-        output, status, reason, usage_of(value.get("usage")), model=model if isinstance(model, str) else None
-    )
+    usage = usage_of(value.get("usage"))
+    return Response(output, status, reason, usage, model=model if isinstance(model, str) and model else None)
 
 
 def _response(made: JSON) -> Response:

@@ -42,7 +42,8 @@ _DECODER = msgspec.json.Decoder(_Completion)
 def loads(raw: bytes) -> Any:
     """The JSON value of a chat completion: its first choice, and of the log-probabilities the numbers alone, as `token_logprobs`.
 
-    What is of any other form, an error among them, is read as `strict_json.loads_numbers` does.
+    What is of any other form, an error among them, is read as `strict_json.loads_numbers` does. Of members that nobody reads only the
+    form is looked at: bytes in them that are no UTF-8 pass.
 
     Raises:
         JSONError: it is no JSON.
@@ -52,6 +53,8 @@ def loads(raw: bytes) -> Any:
         choice = read.choices[0]
     except (msgspec.MsgspecError, IndexError, RecursionError):
         return strict_json.loads_numbers(raw)
+    if read.error or "error" in (read.object, read.type):
+        return strict_json.loads_numbers(raw)  # what describes it may be in any member
     first = {
         "message": choice.message,
         "finish_reason": choice.finish_reason,
@@ -63,7 +66,4 @@ def loads(raw: bytes) -> Any:
         "prompt_token_ids": read.prompt_token_ids,
         "usage": read.usage,
         "model": read.model,
-        "error": read.error,
-        "object": read.object,
-        "type": read.type,
     }

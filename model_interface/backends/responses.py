@@ -12,7 +12,7 @@ from model_interface.backend import Backend, Request, Response
 from model_interface.faults import ContextOverflow, overflow_within
 from model_interface.settings import ModelInterfaceSettings
 from model_interface.streaming import ResponsesRelay, SSEParser
-from model_interface.translate import InvalidRequest, UpstreamError, error_sentence, extra_body
+from model_interface.translate import InvalidRequest, UpstreamError, count_of, error_sentence, extra_body
 from model_interface.translate.answers import argument_text, name_text
 from model_interface.translate.content import wire_arguments, wire_name
 from model_interface.upstream import Upstream
@@ -24,6 +24,7 @@ from wire.responses import Item
 
 LOST = frozenset({"previous_response_not_found", "response_not_found"})
 REASONS = {each: each for each in ("max_output_tokens", "content_filter", "context_window")}
+TOTALS = ("input_tokens", "output_tokens", "total_tokens")
 MODELS_S = 10.0
 JSON = dict[str, Any]
 
@@ -164,9 +165,16 @@ def _read(value: JSON) -> Response:
     said = details.get("reason") if isinstance(details, dict) else None
     reason = REASONS.get(str(said), "max_output_tokens") if value.get("status") == "incomplete" else None
     output = [_readable(item) for item in value["output"] if isinstance(item, dict)]
-    usage = value.get("usage")
-    status = "incomplete" if reason else "completed"
-    return Response(output, status, reason, usage if isinstance(usage, dict) else None, model=value.get("model"))
+    status, model = "incomplete" if reason else "completed", value.get("model")
+    usage = _usage(value.get("usage"))
+    return Response(output, status, reason, usage, model=model if isinstance(model, str) and model else None)
+
+
+def _usage(usage: Any) -> JSON | None:
+    """As the server gave it, with numbers where the totals are none."""
+    if not isinstance(usage, dict):
+        return None
+    return {**usage, **{name: count_of(usage[name]) for name in TOTALS if name in usage}}
 
 
 def _readable(item: Item) -> Item:

@@ -5,7 +5,6 @@ to the byte (argument text, names); only call ids are made up where they are mis
 """
 
 import json
-import math
 import os
 import time
 from collections.abc import Collection, Iterator
@@ -50,6 +49,7 @@ ECHOED = (
     "model", "instructions", "tools", "tool_choice", "parallel_tool_calls", "temperature", "top_p", "max_output_tokens", "metadata",
     "previous_response_id", "reasoning", "text", "truncation", "user", "store", "service_tier", "top_logprobs", "max_tool_calls",
 )  # fmt: skip
+MOST_TOKENS = 2**53  # that a server may count: beyond it JSON's readers differ
 DEFAULTS: dict[str, Any] = {"tools": [], "tool_choice": "auto", "parallel_tool_calls": True, "metadata": {}}
 """What OpenAI's client expects in every response."""
 
@@ -327,7 +327,7 @@ def usage_of(usage: Any) -> dict[str, Any] | None:
     """Responses usage from chat usage; None where the server gave none."""
     if not isinstance(usage, dict):
         return None
-    prompt, completion = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    prompt, completion = count_of(usage.get("prompt_tokens")), count_of(usage.get("completion_tokens"))
     prompt_details, completion_details = (
         _dict(usage.get("prompt_tokens_details")),
         _dict(usage.get("completion_tokens_details")),
@@ -340,10 +340,10 @@ def usage_of(usage: Any) -> dict[str, Any] | None:
         thought = usage.get("reasoning_tokens")  # SGLang
     return {
         "input_tokens": prompt,
-        "input_tokens_details": {"cached_tokens": _count(cached)},
+        "input_tokens_details": {"cached_tokens": count_of(cached)},
         "output_tokens": completion,
-        "output_tokens_details": {"reasoning_tokens": _count(thought)},
-        "total_tokens": _count(usage.get("total_tokens")) or prompt + completion,
+        "output_tokens_details": {"reasoning_tokens": count_of(thought)},
+        "total_tokens": count_of(usage.get("total_tokens")) or prompt + completion,
     }
 
 
@@ -372,12 +372,9 @@ def new_id(prefix: str) -> str:
     return f"{prefix}_{os.urandom(12).hex()}"
 
 
-def _count(value: Any) -> int:
-    if type(value) is int:
-        return max(0, value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return 0
-    return max(0, int(value)) if isinstance(value, int) or math.isfinite(value) else 0
+def count_of(value: Any) -> int:
+    """A server's count of tokens; 0 for what is none, since one absurd number would stay in every sum after it."""
+    return int(value) if type(value) in (int, float) and 0 <= value <= MOST_TOKENS else 0
 
 
 def _dict(value: Any) -> dict[str, Any]:

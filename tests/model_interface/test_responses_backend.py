@@ -76,3 +76,15 @@ async def test_its_stream_is_passed_on_under_our_id() -> None:
         ours = text.rpartition('"id":"resp_')[0] and text.partition('"id":"')[2].partition('"')[0]
         await model.go_on({"id": ours}, {"role": "user", "content": "more"})
     assert up.bodies[1]["previous_response_id"] == "resp_up"
+
+
+async def test_counts_and_names_that_are_none_do_no_harm() -> None:
+    """The answer is good all the same, and so are the sums that it is added to."""
+    usage = {"input_tokens": "7", "output_tokens": 10**400, "input_tokens_details": {"cached_tokens": 2}}
+    up = Upstream([RESPONSE(TEXT, usage=usage, model=5)])
+    async with serving(up=up) as urls, interface(backend="responses", base_url=urls["up"], model="m") as model:
+        reply = await model.ask({"input": "x"})
+        status, _ = await model.get("/metrics")
+    assert reply["usage"] == usage | {"input_tokens": 0, "output_tokens": 0}
+    assert reply["model"] == "unknown"
+    assert status == 200

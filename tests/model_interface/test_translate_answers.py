@@ -219,10 +219,11 @@ def test_thoughts_in_a_field_come_first_and_the_text_stays(field: str) -> None:
         ({"prompt_tokens": 20, "completion_tokens": None, "prompt_tokens_details": None, "prompt_cache_hit_tokens": 4}, (20, 4, 0, 0, 20)),
         ({}, (0, 0, 0, 0, 0)),
         ({"prompt_tokens": float("inf"), "completion_tokens": -5, "total_tokens": "25"}, (0, 0, 0, 0, 0)),
+        ({"prompt_tokens": 10**400, "completion_tokens": 1e300, "total_tokens": True}, (0, 0, 0, 0, 0)),
     ],
 )  # fmt: skip
 def test_usage_with_its_details(usage: JSON, wanted: tuple[int, ...]) -> None:
-    """Cached and reasoning tokens, nulls, a missing total; 1e999, a negative and a text are no counts."""
+    """Cached and reasoning tokens, nulls, a missing total; 1e999, what no memory could hold, a negative and a text are no counts."""
     got = chat_to_response({**MSG("x"), "usage": usage}, {})["usage"]
     cached, thought = got["input_tokens_details"]["cached_tokens"], got["output_tokens_details"]["reasoning_tokens"]
     assert (got["input_tokens"], cached, got["output_tokens"], thought, got["total_tokens"]) == wanted

@@ -1,5 +1,7 @@
 """Counters and gauges as Prometheus reads them."""
 
+import pytest
+
 from wire.metrics import Metrics
 
 
@@ -20,3 +22,21 @@ def test_labels_tell_counters_apart() -> None:
     metrics.count("calls", status='a"b')
     metrics.count("calls", 2, status="200")
     assert metrics.text() == 'trivium_calls_total{status="200"} 2\ntrivium_calls_total{status="a\\"b"} 1\n'
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (-3, "-3"), (True, "1"), (0.5, "0.5"), (1e-7, "1e-07"), (float("inf"), "inf"), (float("nan"), "nan")],
+)
+def test_numbers_are_written_as_prometheus_reads_them(value: float, text: str) -> None:
+    """Whole ones without a point; also those that are none."""
+    metrics = Metrics()
+    metrics.gauge("load", lambda: value)
+    assert metrics.text() == f"trivium_load {text}\n"
+
+
+def test_a_number_that_no_float_holds_does_not_take_the_others_with_it() -> None:
+    """All are in one text."""
+    metrics = Metrics()
+    metrics.count("absurd", 10**400)
+    assert metrics.text() == f"trivium_absurd_total {10**400}\n"
