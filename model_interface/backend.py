@@ -4,7 +4,7 @@ A backend is a class in `model_interface.backends`, or any `module:Class` that d
 own: what came before is in the request, and what it wants to keep of it goes into `request.conversation.memory`.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from model_interface.conversations import Conversation
 from model_interface.settings import ModelInterfaceSettings
 from model_interface.tokens import Tokens
+from model_interface.translate import Reasoning, answer_items, usage_of
 from wire.config import booleans_for_numbers
 from wire.deadline import Deadline
 from wire.errors import Failed, UsageError
@@ -66,6 +67,20 @@ class Response:
     """Which weights answered, where the server says so."""
     extra: dict[str, Any] = field(default_factory=dict)
     """Further fields of the Responses object."""
+
+    @classmethod
+    def of_completion(
+        cls, value: Any, params: dict[str, Any], *, reasoning: Reasoning, taken: Collection[str]
+    ) -> "Response":
+        """A chat completion as the answer. Arguments as `chat_to_response`.
+
+        Raises:
+            UpstreamError: it is none.
+        """
+        output, reason = answer_items(value, params, reasoning=reasoning, taken=taken)
+        status, model = "incomplete" if reason else "completed", value.get("model")
+        usage = usage_of(value.get("usage"))
+        return cls(output, status, reason, usage, model=model if isinstance(model, str) and model else None)
 
 
 class Backend:

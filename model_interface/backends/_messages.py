@@ -14,13 +14,10 @@ from model_interface.streaming import ChatStreamAssembler, SSEParser, without_pr
 from model_interface.tokens import put
 from model_interface.translate import (
     MessageBuilder,
-    Reasoning,
     UpstreamError,
-    answer_items,
     new_id,
     raise_if_error,
     request_to_chat,
-    usage_of,
     wants_scores,
 )
 from model_interface.upstream import Answer, Upstream
@@ -190,7 +187,7 @@ class ChatBackend(Backend):
             Failed: it is none.
         """
         asked = params if wants_scores(params) else {}  # nothing else of them is read here
-        response = response_of(value, asked, reasoning=self.settings.reasoning, taken=taken)
+        response = Response.of_completion(value, asked, reasoning=self.settings.reasoning, taken=taken)
         text = value["choices"][0]["message"].get("content")
         if self.constrained and isinstance(text, str):
             made = read_answer(text, params, call_id=new_id("call"), reason=response.reason, log_probs=[])
@@ -253,18 +250,6 @@ def _json(raw: bytes) -> Any:
         return strict_json.loads(text)
     except strict_json.JSONError:
         return None
-
-
-def response_of(value: Any, params: JSON, *, reasoning: Reasoning, taken: set[str]) -> Response:
-    """A chat completion as the answer; `params` as in `chat_to_response`.
-
-    Raises:
-        UpstreamError: it is none.
-    """
-    output, reason = answer_items(value, params, reasoning=reasoning, taken=taken)
-    status, model = "incomplete" if reason else "completed", value.get("model")
-    usage = usage_of(value.get("usage"))
-    return Response(output, status, reason, usage, model=model if isinstance(model, str) and model else None)
 
 
 def _response(made: JSON) -> Response:

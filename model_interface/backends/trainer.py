@@ -12,7 +12,6 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ConfigDict
 
 from model_interface.backend import Backend, Request, Response, read_options
-from model_interface.backends._messages import response_of
 from model_interface.constrained import COMPACT, PlainHistory, answer_schema, offered, read_answer
 from model_interface.continuation import Continuation
 from model_interface.faults import ContextOverflow
@@ -167,7 +166,7 @@ class Trainer(Backend):
             "usage": usage,
             "model": self._policy.name,
         }
-        response = response_of(value, {}, reasoning=self.settings.reasoning, taken=memory.builder.call_ids)
+        response = Response.of_completion(value, {}, reasoning=self.settings.reasoning, taken=memory.builder.call_ids)
         if self._constrained:
             response.output = read_answer(
                 text, request.params, call_id=new_id("call"), reason=response.reason, log_probs=[]

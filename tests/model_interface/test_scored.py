@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from model_interface import faults
+from model_interface.backend import Response
 from model_interface.backends import _scored
-from model_interface.backends._messages import response_of
 from model_interface.backends.vllm import _log_probs
 from wire import strict_json
 from wire.errors import Failed
@@ -85,7 +85,7 @@ def outcome(loads: Any, raw: bytes) -> Any:
     if failure is not None:
         return type(failure), str(failure)
     try:
-        response = response_of(value, {}, reasoning="auto", taken=set())
+        response = Response.of_completion(value, {}, reasoning="auto", taken=set())
     except Failed as failed:
         return failed.kind, str(failed)
     choice = value["choices"][0]
