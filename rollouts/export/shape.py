@@ -52,7 +52,7 @@ class _Item(_Shape):
             raise ValueError("should have role and content, being a message")
         if self.type == "reasoning" and isinstance(self.content, str):
             raise ValueError("should have its content as a list of parts, being reasoning")
-        if self.type == "function_call" and not self.name:
+        if self.type == "function_call" and self.name is None:  # "" is what a model called without one
             raise ValueError("should have a name, being a function_call")
         if self.type == "function_call" and not isinstance(self.arguments, str | dict | None):
             raise ValueError("should have arguments as the text of a JSON object, being a function_call")

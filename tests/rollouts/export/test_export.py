@@ -275,6 +275,14 @@ def test_an_odd_line_is_one_sentence_and_the_others_are_exported(
     assert fault.startswith(f"{tmp_path / 'in.jsonl'}:2: ") and words in fault and "\n" not in fault
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_call_without_a_name_is_the_models_own_mistake_and_no_fault_of_its_line(tmp_path: Path, name: str) -> None:
+    """It is recorded as "", and has the reward that it earned: to leave it out would spare the policy that."""
+    nameless = line(0, 1, 0.0, response={"output": [{**OUTPUT[0], "name": ""}, *OUTPUT[1:]]})
+    records, tally = run(tmp_path, name, [line(0, 0, 1.0), nameless, line(0, 2, 0.0)])
+    assert (records != [], tally.faults) == (True, [])
+
+
 @pytest.mark.parametrize("name", ["trl-sft", "trl-dpo", "trl-kto", "unsloth", "openai"])
 def test_an_item_without_a_form_in_chat_is_a_fault_of_its_line(tmp_path: Path, name: str) -> None:
     """For the formats of messages only."""
